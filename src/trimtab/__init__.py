@@ -1,0 +1,3 @@
+"""Trimtab: plan, lint, launch, verify and diagnose vLLM servers."""
+
+__version__ = "0.1.0"

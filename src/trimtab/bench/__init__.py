@@ -1,0 +1,1 @@
+"""What a running server does: timed requests, verification, measurement."""

@@ -1,0 +1,86 @@
+"""Run one verb and turn its outcome into an exit code: the only try/except around the whole program."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.exceptions import TyperException
+
+from trimtab import __version__
+from trimtab.cli.settings import config_defaults, language
+from trimtab.errors import InternalError, TrimtabError
+from trimtab.messages import msg
+
+# One line a verb: its module, and the Typer app or function in it. Only the module of the verb asked for is imported.
+VERBS: dict[str, str] = {}
+
+EXIT_OK, EXIT_FINDINGS, EXIT_BROKEN, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run `trimtab` with `argv` (without the program name); the exit code. Reports go to stdout, the rest to stderr."""
+    lang = os.environ["TRIMTAB_LANG"] = language(argv)
+    try:
+        command = _command(argv)
+        result = command.main(
+            args=list(argv), prog_name="trimtab", standalone_mode=False, default_map=config_defaults()
+        )
+        return result if isinstance(result, int) else EXIT_OK
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    except TyperException as error:
+        text = error.format_message() if hasattr(error, "format_message") else str(error)
+        if text:
+            print(f"trimtab: {text}", file=sys.stderr)
+            print(f"  -> {msg('Run the command again with --help to see what it takes.').text(lang)}", file=sys.stderr)
+        return EXIT_BROKEN
+    except (KeyboardInterrupt, typer.Abort):
+        print(f"trimtab: {msg('interrupted').text(lang)}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return EXIT_OK
+    except TrimtabError as error:
+        print(f"trimtab: {error.message.text(lang)}", file=sys.stderr)
+        print(f"  -> {error.hint.text(lang)}", file=sys.stderr)
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the door: whatever reaches here is our bug and is shown as one
+        traceback.print_exc()
+        bug = InternalError(msg("{kind}: {text}", kind=type(error).__name__, text=str(error)))
+        print(f"trimtab: {bug.message.text(lang)}\n  -> {bug.hint.text(lang)}", file=sys.stderr)
+        return bug.exit_code
+
+
+def _command(argv: Sequence[str]) -> Any:
+    """The Typer command tree, holding only the verb that `argv` names, or all of them when it names none."""
+    asked = next((word for word in argv if word in VERBS), None)
+    app = typer.Typer(
+        no_args_is_help=True, add_completion=True, rich_markup_mode=None, pretty_exceptions_enable=False, help=_HELP
+    )
+    app.callback()(_root)
+    for verb in [asked] if asked else VERBS:
+        module, _, name = VERBS[verb].partition(":")
+        target = getattr(import_module(module), name)
+        if isinstance(target, typer.Typer):
+            app.add_typer(target, name=verb)
+        else:
+            app.command(verb, context_settings={"allow_interspersed_args": True})(target)
+    return typer.main.get_command(app)
+
+
+_HELP = "Plan, lint, launch, verify and diagnose vLLM servers on your own GPUs."
+
+
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    lang: str = typer.Option("", "--lang", envvar="TRIMTAB_LANG", help="Language of messages: en or zh."),
+) -> None:
+    if version:
+        print(f"trimtab {__version__}")
+        raise typer.Exit

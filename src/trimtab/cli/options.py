@@ -1,0 +1,19 @@
+"""Every option that a verb takes, declared once: spelling, environment variable and help. Verbs import from here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
+Gpu = Annotated[
+    str | None, typer.Option("--gpu", envvar="TRIMTAB_GPU", help="Cards, e.g. 8xA10, H200, 2xH100-80, 24GiB, auto.")
+]
+VllmVersion = Annotated[str | None, typer.Option("--vllm", envvar="TRIMTAB_VLLM", help="vLLM version, e.g. 0.26.")]
+ModelConfig = Annotated[
+    Path | None, typer.Option("--model-config", help="config.json, or a directory holding it, for the model.")
+]
+Context = Annotated[int | None, typer.Option("--context", help="Tokens of context one request needs.")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Requests to serve at once.")]

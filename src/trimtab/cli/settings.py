@@ -1,0 +1,68 @@
+"""Where Trimtab keeps its files, what the configuration file sets, and the language of this run."""
+
+from __future__ import annotations
+
+import locale
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from trimtab.errors import UsageError
+from trimtab.messages import LANGUAGES, msg
+
+
+@dataclass(frozen=True, slots=True)
+class Dirs:
+    """The XDG directories of Trimtab; none is made before something is written to it."""
+
+    config: Path  # config.toml
+    cache: Path  # models made on this machine; may be deleted
+    data: Path  # engine environments
+    state: Path  # one directory per server: journal, log, registry record
+
+
+def dirs() -> Dirs:
+    """The directories in force (XDG_CONFIG_HOME, XDG_CACHE_HOME, XDG_DATA_HOME, XDG_STATE_HOME)."""
+    found = platformdirs.PlatformDirs("trimtab", appauthor=False)
+    return Dirs(found.user_config_path, found.user_cache_path, found.user_data_path, found.user_state_path)
+
+
+def config_defaults() -> Mapping[str, Any]:
+    """Defaults per verb from config.toml (`[plan]` `gpu = "8xA10"`), below environment and command line.
+
+    UsageError when the file is not TOML.
+    """
+    file = dirs().config / "config.toml"
+    if not file.is_file():
+        return {}
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(
+            msg("{file} is not valid TOML: {reason}", file=file, reason=error),
+            hint=msg("Mend or remove the file."),
+        ) from error
+
+
+def language(argv: Sequence[str] = ()) -> str:
+    """ "en" or "zh": `--lang` in argv, else TRIMTAB_LANG, else the locale."""
+    words = list(argv)[: list(argv).index("--")] if "--" in argv else list(argv)
+    asked = ""
+    for at, word in enumerate(words):
+        if word == "--lang" and at + 1 < len(words):
+            asked = words[at + 1]
+        elif word.startswith("--lang="):
+            asked = word.removeprefix("--lang=")
+    for value in (asked, os.environ.get("TRIMTAB_LANG", ""), locale.getlocale()[0] or _locale_name()):
+        if value[:2].lower() in LANGUAGES:
+            return value[:2].lower()
+    return "en"
+
+
+def _locale_name() -> str:
+    return next((os.environ[v] for v in ("LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(v)), "")

@@ -1,0 +1,1 @@
+"""What vLLM accepts and emits, by version. Pure: no I/O."""

@@ -1,0 +1,53 @@
+"""What Trimtab says, in the reader's language: a message is a template with values, rendered where it is shown.
+
+Every room may import this one. It holds no language state: whoever shows a message names the language.
+A rule gives both languages in its own file (`zh=`); all other templates are translated in the gettext
+catalogue beside this file (`scripts/messages` extracts and compiles it).
+"""
+
+from __future__ import annotations
+
+import gettext
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+
+LANGUAGES = ("en", "zh")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A `str.format` template in English, its values, and, where its author gave one, the Chinese template."""
+
+    template: str
+    values: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    zh: str | None = None
+
+    def __str__(self) -> str:
+        return self.text("en")
+
+    def text(self, lang: str) -> str:
+        """Render in `lang` ("en" or "zh"); a value that is itself a Message is rendered in the same language."""
+        template = self.template
+        if lang == "zh":
+            template = self.zh if self.zh is not None else _catalogue(lang).gettext(self.template)
+        if not self.values:
+            return template.format()
+        values = {k: v.text(lang) if isinstance(v, Message) else v for k, v in self.values.items()}
+        return template.format(**values)
+
+
+def msg(template: str, /, *, zh: str | None = None, **values: object) -> Message:
+    """A message to be shown later. `template` is also the key of its translation: pass a literal."""
+    return Message(template, MappingProxyType(values), zh)
+
+
+@cache
+def _catalogue(lang: str) -> gettext.NullTranslations:
+    file = resources.files(__name__).joinpath(lang, "LC_MESSAGES", "trimtab.mo")
+    if not file.is_file():
+        return gettext.NullTranslations()
+    with file.open("rb") as stream:
+        return gettext.GNUTranslations(stream)

@@ -1,0 +1,1 @@
+"""The calculation: memory, legal splits, capacity, plan. Pure: no I/O."""

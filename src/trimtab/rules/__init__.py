@@ -1,0 +1,1 @@
+"""One rule engine, four subjects: command, host, log, client. Pure: no I/O."""

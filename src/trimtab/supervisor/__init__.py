@@ -1,0 +1,1 @@
+"""One server kept alive: states, policy, process, readiness, journal, engine environments."""
