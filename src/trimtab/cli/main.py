@@ -27,9 +27,10 @@ def run(argv: Sequence[str]) -> int:
     """Run `trimtab` with `argv` (without the program name); the exit code. Reports go to stdout, the rest to stderr."""
     lang = os.environ["TRIMTAB_LANG"] = language(argv)
     try:
-        command = _command(argv)
+        words, rest = split(argv)
+        command = _command(words)
         result = command.main(
-            args=list(argv), prog_name="trimtab", standalone_mode=False, default_map=config_defaults()
+            args=words, obj=rest, prog_name="trimtab", standalone_mode=False, default_map=config_defaults()
         )
         return result if isinstance(result, int) else EXIT_OK
     except typer.Exit as stop:
@@ -55,6 +56,15 @@ def run(argv: Sequence[str]) -> int:
         bug = InternalError(msg("{kind}: {text}", kind=type(error).__name__, text=str(error)))
         print(f"trimtab: {bug.message.text(lang)}\n  -> {bug.hint.text(lang)}", file=sys.stderr)
         return bug.exit_code
+
+
+def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """The words before the first `--`, and those after it (None without one): a verb reads the latter as `ctx.obj`."""
+    words = list(argv)
+    if "--" not in words:
+        return words, None
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
 
 
 def _command(argv: Sequence[str]) -> Any:

@@ -1,0 +1,34 @@
+"""The door: exit codes, one clear line for a wrong command line, and what stands after `--`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from trimtab import __version__
+from trimtab.cli.main import split
+
+
+def trimtab(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "trimtab", *words], capture_output=True, text=True, check=False)
+
+
+def test_version() -> None:
+    assert trimtab("--version").stdout == f"trimtab {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["bogus"], ["--bogus"]])
+def test_what_does_not_exist_is_named(words: list[str]) -> None:
+    done = trimtab(*words)
+    assert done.returncode == 2
+    assert words[0] in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_words_after_the_dashes_are_kept_apart() -> None:
+    assert split(["up", "m", "--", "--max-model-len", "8"]) == (["up", "m"], ["--max-model-len", "8"])
+    assert split(["up", "m"]) == (["up", "m"], None)
+    assert split(["up", "--", "a", "--", "b"]) == (["up"], ["a", "--", "b"])
