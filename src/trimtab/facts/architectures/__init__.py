@@ -1,0 +1,1 @@
+"""How each architecture's config becomes layers and weights, as vLLM builds them."""

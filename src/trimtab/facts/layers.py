@@ -1,0 +1,138 @@
+"""What one decoder layer is: its mixer (attention or a recurrent state), its feed-forward part and its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trimtab.facts.weights import Weight
+
+AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
+RecurrentKind = Literal["mamba1", "mamba2", "gdn", "kda", "lightning", "short_conv"]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexer:
+    """DeepSeek sparse attention's indexer: its own small key cache, one key of `head_dim` per token, in fp8."""
+
+    heads: int
+    head_dim: int
+    top_k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """An attention mixer and what it caches per token.
+
+    `window` tokens of sliding window, or `chunk` tokens of chunked-local attention, else the whole context.
+    MLA caches one vector of `kv_lora_rank` + `qk_rope_head_dim` for all heads, on every rank.
+    `shares_kv`: it reads the cache of an earlier layer and has none of its own. `cross`: keys come from an encoder.
+    """
+
+    kind: AttentionKind
+    heads: int
+    kv_heads: int
+    head_dim: int
+    v_head_dim: int
+    window: int | None = None
+    chunk: int | None = None
+    kv_lora_rank: int | None = None
+    qk_rope_head_dim: int | None = None
+    q_lora_rank: int | None = None
+    indexer: Indexer | None = None
+    shares_kv: bool = False
+    cross: bool = False
+
+    def kv_elements(self, tp: int = 1) -> int:
+        """Cached numbers per token on one of `tp` ranks (the indexer's keys not counted)."""
+        if self.shares_kv:
+            return 0
+        if self.kv_lora_rank is not None:
+            return self.kv_lora_rank + (self.qk_rope_head_dim or 0)
+        return max(1, self.kv_heads // tp) * (self.head_dim + self.v_head_dim)
+
+
+@dataclass(frozen=True, slots=True)
+class StateShape:
+    """A recurrent state held per sequence, whole model; `split` is the axis that TP divides."""
+
+    name: Literal["conv", "ssm"]
+    shape: tuple[int, ...]
+    split: int
+    element_bytes: int
+
+    def rank_shape(self, tp: int = 1) -> tuple[int, ...]:
+        return tuple(-(-n // tp) if axis == self.split else n for axis, n in enumerate(self.shape))
+
+    def rank_bytes(self, tp: int = 1) -> int:
+        total = self.element_bytes
+        for n in self.rank_shape(tp):
+            total *= n
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrent:
+    """A mixer that keeps a state of fixed size per sequence instead of keys and values."""
+
+    kind: RecurrentKind
+    states: tuple[StateShape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moe:
+    """A mixture-of-experts feed-forward part."""
+
+    experts: int
+    per_token: int
+    intermediate: int
+    shared_experts: int = 0
+    shared_intermediate: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFacts:
+    """One decoder layer. Equal layers of a model are the same object, so per-layer work can be cached by identity."""
+
+    mixer: Attention | Recurrent | None
+    weights: tuple[Weight, ...]
+    moe: Moe | None = None
+    intermediate: int = 0
+
+    @property
+    def attention(self) -> Attention | None:
+        return self.mixer if isinstance(self.mixer, Attention) else None
+
+    @property
+    def recurrent(self) -> Recurrent | None:
+        return self.mixer if isinstance(self.mixer, Recurrent) else None
+
+    @property
+    def parameters(self) -> int:
+        return sum(w.parameters for w in self.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Tower:
+    """An encoder beside the decoder (vision or audio): its weights and what one item costs.
+
+    `tokens_per_item` is the largest number of embeddings that one image or clip becomes, where the config tells;
+    `splits`: whether tensor parallelism splits it (some towers are replicated).
+    """
+
+    kind: str
+    weights: tuple[Weight, ...]
+    hidden_size: int = 0
+    intermediate_size: int = 0
+    layers: int = 0
+    tokens_per_item: int | None = None
+    splits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Layers for speculative decoding that ship with the model; loaded only when speculation asks for them."""
+
+    method: str
+    layers: tuple[LayerFacts, ...]
+    weights: tuple[Weight, ...] = ()

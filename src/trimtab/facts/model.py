@@ -1,0 +1,192 @@
+"""ModelFacts: what a model is, read from its config.json, its tensor headers and its quantisation; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from trimtab.facts.architectures.decoder import Outline, build_decoder
+from trimtab.facts.architectures.traits import DECODERS, LLAMA
+from trimtab.facts.keys import Keys
+from trimtab.facts.layers import Draft, LayerFacts, Tower
+from trimtab.facts.positions import positions, rope_scaling
+from trimtab.facts.quantisation import Quantisation
+from trimtab.facts.tensors import TensorHeaders
+from trimtab.facts.weights import Part, Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A limit that is certain although the architecture is not known."""
+
+    name: str
+    low: float | None
+    high: float | None
+    unit: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A model's facts. Sizes are of the whole model; `weights.Weight.rank_tensors` and `layers.*` split them.
+
+    `embedding` is on the first pipeline stage, `head` (final norm, output matrix) on the last; with
+    `tied_embeddings` the last stage of several holds its own copy of the embedding.
+    `missing` names what could not be read: then `layers` may be empty and only `bounds` hold.
+    `assumed` lists each default that neither the config nor its architecture's code settles.
+    """
+
+    architecture: str
+    model_type: str
+    dtype: str
+    hidden_size: int
+    intermediate_size: int
+    vocab_size: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    v_head_dim: int
+    max_positions: int
+    rope_scaling: Mapping[str, object]
+    tied_embeddings: bool
+    embedding: tuple[Weight, ...]
+    layers: tuple[LayerFacts, ...]
+    head: tuple[Weight, ...]
+    towers: tuple[Tower, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+    quantisation: Quantisation | None = None
+    rotary_tables: tuple[tuple[int, int], ...] = ()
+    """Positions and width of each cos/sin table that vLLM builds once per rank, in the model's dtype."""
+    task: str = "generate"
+    missing: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    stored_bytes_measured: int | None = None
+    """Bytes of all tensors in the checkpoint's headers, when they were given."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.layers)
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one number in the model's dtype (bfloat16, float16: 2; float32: 4)."""
+        return 4 if self.dtype == "float32" else 2
+
+    @property
+    def weights(self) -> tuple[Weight, ...]:
+        """Every weight of the checkpoint but drafts', in order of the model."""
+        inner = [w for layer in self.layers for w in layer.weights]
+        towers = [w for tower in self.towers for w in tower.weights]
+        return (*self.embedding, *inner, *self.head, *towers)
+
+    @cached_property
+    def parameters(self) -> int:
+        return sum(w.parameters for w in self.weights)
+
+    @cached_property
+    def stored_bytes(self) -> int:
+        """Bytes of the weights as the checkpoint stores them (drafts not counted)."""
+        return sum(w.stored_bytes for w in self.weights)
+
+    @cached_property
+    def parameters_by_part(self) -> Mapping[Part, int]:
+        found: dict[Part, int] = {}
+        for w in self.weights:
+            found[w.part] = found.get(w.part, 0) + w.parameters
+        return found
+
+    @cached_property
+    def bytes_by_part(self) -> Mapping[Part, int]:
+        found: dict[Part, int] = {}
+        for w in self.weights:
+            found[w.part] = found.get(w.part, 0) + w.stored_bytes
+        return found
+
+    def kv_elements_per_token(self, *, beyond_window: bool = False) -> int:
+        """Cached numbers per token over all layers; `beyond_window`: only of layers that see the whole context."""
+        total = 0
+        for layer in self.layers:
+            attention = layer.attention
+            if attention is None or attention.cross:
+                continue
+            if beyond_window and (attention.window or attention.chunk):
+                continue
+            total += attention.kv_elements()
+        return total
+
+
+def read_model(
+    config: object, *, tensors: TensorHeaders | None = None, generation_config: Mapping[str, object] | None = None
+) -> ModelFacts:
+    """Facts of the model that this config.json describes. ModelError: the config is unusable as it stands.
+
+    With `tensors` (safetensors headers) the stored bytes are exact whatever the architecture.
+    An architecture that is not known is read as a plain decoder, and `missing` and `bounds` say so.
+    """
+    top = Keys(config)
+    text = _text_keys(top)
+    architecture = _architecture(top)
+    outline = _outline(text, architecture)
+    shape = outline.shape
+    rope = rope_scaling(text)
+    return ModelFacts(
+        architecture=architecture,
+        model_type=top.text("model_type"),
+        dtype=_dtype(top, text),
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        vocab_size=shape.vocab,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        v_head_dim=shape.head_dim,
+        max_positions=positions(text, rope),
+        rope_scaling=rope,
+        tied_embeddings=outline.tied,
+        embedding=outline.embedding,
+        layers=outline.layers,
+        head=outline.head,
+        towers=outline.towers,
+        drafts=outline.drafts,
+        missing=tuple(top.missing),
+        assumed=tuple(top.assumed),
+        notes=outline.notes,
+    )
+
+
+def _text_keys(top: Keys) -> Keys:
+    """The language model's own config: nested in multimodal ones."""
+    if top.has("num_hidden_layers") and top.has("hidden_size"):
+        return top
+    thinker = top.sub("thinker_config")
+    if thinker is not None:
+        return _text_keys(thinker)
+    return top.sub("text_config", "llm_config", "language_config", "language_model") or top
+
+
+def _architecture(top: Keys) -> str:
+    names = top.texts("architectures")
+    if names:
+        return names[0]
+    top.missing.append("architectures")
+    return ""
+
+
+def _outline(text: Keys, architecture: str) -> Outline:
+    traits = DECODERS.get(architecture)
+    if traits is None:
+        text.missing.append(f"architecture {architecture}")
+        traits = LLAMA
+    return build_decoder(text, traits)
+
+
+def _dtype(top: Keys, text: Keys) -> str:
+    """The dtype that vLLM serves in under --dtype auto: float32 checkpoints become 16 bit."""
+    name = (text.text("torch_dtype", "dtype") or top.text("torch_dtype", "dtype")).removeprefix("torch.")
+    if name in ("bfloat16", "float16", "float32"):
+        return name
+    top.assumed.append("dtype bfloat16")
+    return "bfloat16"

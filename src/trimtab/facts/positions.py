@@ -1,0 +1,50 @@
+"""How far a model's positions reach: its config's limit and what rope scaling makes of it, as vLLM derives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from trimtab.errors import ModelError
+from trimtab.facts.keys import Keys
+from trimtab.messages import msg
+
+POSITION_KEYS = (
+    "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_target_positions",
+    "max_sequence_length", "max_seq_length", "seq_len",
+)  # fmt: skip
+"""In vLLM's order (config/model.py, _get_and_verify_max_len); it takes the smallest that is set."""
+UNSCALED = ("default", "mrope", "su", "longrope", "llama3", "linear_none")
+NO_SCALING: Mapping[str, object] = MappingProxyType({})
+
+
+def rope_scaling(keys: Keys) -> Mapping[str, object]:
+    """The config's `rope_scaling` (or transformers 5's `rope_parameters`), with its type under "rope_type"."""
+    for name in ("rope_scaling", "rope_parameters"):
+        value = keys.config.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, Mapping):
+            raise ModelError(msg("the model's config has {name} = {value}", name=name, value=repr(value)[:80]))
+        kind = value.get("rope_type", value.get("type"))
+        if isinstance(kind, str):
+            return MappingProxyType({**value, "rope_type": kind})
+        if value:
+            return MappingProxyType({**value, "rope_type": "default"})
+    return NO_SCALING
+
+
+def positions(keys: Keys, rope: Mapping[str, object]) -> int:
+    """The longest context that vLLM derives: yarn, linear and dynamic scaling multiply it; others are within it."""
+    found = [n for n in (keys.integer(name, low=1) for name in POSITION_KEYS) if n]
+    if not found:
+        return 0
+    longest = min(found)
+    factor = rope.get("factor")
+    kind = rope.get("rope_type")
+    if kind in ("su", "longrope", "llama3", "default", "mrope") or not isinstance(factor, int | float) or factor <= 0:
+        return longest
+    original = rope.get("original_max_position_embeddings")
+    if kind == "yarn" and isinstance(original, int) and original > 0:
+        return int(original * factor)
+    return int(longest * factor)
