@@ -17,13 +17,44 @@ def facts_of(name: str) -> ModelFacts:
     return read_model(json.loads((FIXTURES / f"{name}.json").read_text()))
 
 
-@pytest.mark.parametrize(("name", "gib"), [("qwen2.5-72b", 135.43), ("llama-3.1-8b", 14.96), ("qwen2.5-7b", 14.19)])
-def test_stored_weights(name: str, gib: float) -> None:
+PARAMETERS = {
+    "qwen2.5-72b": 72_706_203_648,
+    "qwen2.5-32b": 32_763_876_352,
+    "qwen2.5-7b": 7_615_616_512,
+    "llama-3.1-8b": 8_030_261_248,
+    "mistral-7b-v0.1": 7_241_732_096,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "deepseek-v2-lite": 15_706_484_224,
+    "gpt-oss-20b": 20_914_757_184,
+    "gemma-3-27b-text": 27_009_346_304,
+}
+"""Counts that the models' publishers state (Gemma's without its vision tower)."""
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters(name: str) -> None:
     facts = facts_of(name)
-    assert round(facts.stored_bytes / GIB, 2) == gib
+    assert facts.parameters == PARAMETERS[name]
     assert facts.missing == ()
 
 
-@pytest.mark.parametrize(("name", "kib"), [("qwen2.5-72b", 320), ("llama-3.1-8b", 128), ("mistral-7b-v0.1", 128)])
+@pytest.mark.parametrize(
+    ("name", "gib"), [("qwen2.5-72b", 135.43), ("qwen3-30b-a3b", 56.87), ("deepseek-v2-lite", 29.26)]
+)
+def test_stored_weights(name: str, gib: float) -> None:
+    assert round(facts_of(name).stored_bytes / GIB, 2) == gib
+
+
+@pytest.mark.parametrize(
+    ("name", "kib"), [("qwen2.5-72b", 320), ("qwen3-30b-a3b", 96), ("deepseek-v2-lite", 30.375), ("gpt-oss-20b", 48)]
+)
 def test_kv_per_token(name: str, kib: float) -> None:
     assert facts_of(name).kv_elements_per_token() * 2 / 1024 == kib
+
+
+def test_kv_per_token_beyond_the_window() -> None:
+    assert facts_of("gpt-oss-20b").kv_elements_per_token(beyond_window=True) * 2 / 1024 == 24
+    gemma = facts_of("gemma-3-27b-text")
+    assert gemma.kv_elements_per_token(beyond_window=True) * 2 / 1024 == 80
+    inside = gemma.kv_elements_per_token() - gemma.kv_elements_per_token(beyond_window=True)
+    assert inside * 2 * 1024 / (1 << 20) == 416

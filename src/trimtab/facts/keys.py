@@ -15,18 +15,30 @@ LARGEST = 1 << 40
 class Keys:
     """A view of one config mapping. Several names for the same fact are tried in order; null counts as absent.
 
+    `defaults` are those of the model type's config class, for keys that the config leaves out; a null stays null.
     Every required fact that is absent is named in `missing`, every default that was taken on trust in `assumed`.
     """
 
-    def __init__(self, config: object, missing: list[str] | None = None, assumed: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        config: object,
+        missing: list[str] | None = None,
+        assumed: list[str] | None = None,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
         if not isinstance(config, Mapping):
             raise ModelError(
                 msg("the model's config is a {kind}, not a JSON object", kind=type(config).__name__),
                 hint=msg("Pass the model's config.json."),
             )
-        self.config: Mapping[str, Any] = config
+        self.given: Mapping[str, Any] = config
+        self.config: Mapping[str, Any] = {**defaults, **config} if defaults else config
         self.missing: list[str] = missing if missing is not None else []
         self.assumed: list[str] = assumed if assumed is not None else []
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Keys:
+        return Keys(self.given, self.missing, self.assumed, defaults=defaults)
 
     def sub(self, *names: str) -> Keys | None:
         """The first nested object of these names, sharing the lists of missing and assumed facts."""
@@ -50,6 +62,8 @@ class Keys:
     def required(self, *names: str, low: int = 1, high: int = LARGEST) -> int:
         """Like `integer`, but an absent key is named in `missing` and reads as 0; a null one is an error."""
         found = self.integer(*names, low=low, high=high)
+        if found is not None and not any(name in self.given for name in names):
+            self.assumed.append(f"{names[0]} = {found} (the config class's default)")
         if found is not None:
             return found
         for name in names:

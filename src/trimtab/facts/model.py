@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from trimtab.facts.architectures.decoder import Outline, build_decoder
-from trimtab.facts.architectures.traits import DECODERS, LLAMA
+from trimtab.facts.architectures.defaults import defaults_for
+from trimtab.facts.architectures.registry import architecture_of, build
 from trimtab.facts.keys import Keys
 from trimtab.facts.layers import Draft, LayerFacts, Tower
 from trimtab.facts.positions import positions, rope_scaling
@@ -128,8 +128,8 @@ def read_model(
     """
     top = Keys(config)
     text = _text_keys(top)
-    architecture = _architecture(top)
-    outline = _outline(text, architecture)
+    architecture = architecture_of(top)
+    outline = build(top, text, architecture)
     shape = outline.shape
     rope = rope_scaling(text)
     return ModelFacts(
@@ -159,32 +159,18 @@ def read_model(
 
 def _text_keys(top: Keys) -> Keys:
     """The language model's own config: nested in multimodal ones."""
-    if top.has("num_hidden_layers") and top.has("hidden_size"):
-        return top
     thinker = top.sub("thinker_config")
     if thinker is not None:
         return _text_keys(thinker)
-    return top.sub("text_config", "llm_config", "language_config", "language_model") or top
-
-
-def _architecture(top: Keys) -> str:
-    names = top.texts("architectures")
-    if names:
-        return names[0]
-    top.missing.append("architectures")
-    return ""
-
-
-def _outline(text: Keys, architecture: str) -> Outline:
-    traits = DECODERS.get(architecture)
-    if traits is None:
-        text.missing.append(f"architecture {architecture}")
-        traits = LLAMA
-    return build_decoder(text, traits)
+    nested = top.sub("text_config", "llm_config", "language_config", "language_model_config", "text_model_config")
+    if nested is None:
+        return top.with_defaults(defaults_for(top.text("model_type")))
+    model_type = nested.text("model_type") or top.text("model_type") + "_text"
+    return nested.with_defaults(defaults_for(model_type))
 
 
 def _dtype(top: Keys, text: Keys) -> str:
-    """The dtype that vLLM serves in under --dtype auto: float32 checkpoints become 16 bit."""
+    """The dtype that vLLM serves in under --dtype auto, which is the checkpoint's but float16 for float32."""
     name = (text.text("torch_dtype", "dtype") or top.text("torch_dtype", "dtype")).removeprefix("torch.")
     if name in ("bfloat16", "float16", "float32"):
         return name

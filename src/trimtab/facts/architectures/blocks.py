@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trimtab.facts.architectures.shape import Shape
-from trimtab.facts.layers import Attention, Moe
+from trimtab.facts.layers import Attention, Indexer, Moe
 from trimtab.facts.weights import Part, Span, Weight
 
 
@@ -64,7 +64,22 @@ def mla_weights(
         Weight(f"{name}.kv_b_proj", "attention", (Span(a.heads * (nope + a.v_head_dim), a.heads),), latent, "rows"),
         matrix(f"{name}.o_proj", "attention", shape.hidden, a.heads * a.v_head_dim, bias=bias, split="columns"),
     ]
+    if a.indexer is not None:
+        found += indexer_weights(shape, a.indexer, a.q_lora_rank or shape.hidden, name=f"{name}.indexer")
     return tuple(found)
+
+
+def indexer_weights(shape: Shape, indexer: Indexer, into: int, *, name: str) -> tuple[Weight, ...]:
+    """Sparse attention's indexer, on every rank.
+
+    vLLM: model_executor/models/deepseek_v2.py, Indexer.
+    """
+    return (
+        matrix(f"{name}.wq_b", "attention", indexer.heads * indexer.head_dim, into),
+        matrix(f"{name}.wk", "attention", indexer.head_dim, shape.hidden),
+        norm(f"{name}.k_norm", indexer.head_dim, bias=True, part="attention"),
+        matrix(f"{name}.weights_proj", "attention", indexer.heads, shape.hidden),
+    )
 
 
 def mlp_weights(

@@ -1,0 +1,32 @@
+"""Defaults of config classes by model_type, for keys that a config.json leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+
+class _File(msgspec.Struct):
+    source: str
+    types: dict[str, dict[str, Any]]
+
+
+NOT_TAKEN = frozenset({"hidden_size", "num_hidden_layers", "d_model", "n_embd", "n_layer", "n_layers"})
+"""A config without these is no description of a model, whatever its class's default is."""
+
+
+@cache
+def _file() -> _File:
+    data = resources.files("trimtab.facts.architectures").joinpath("defaults.json").read_bytes()
+    return msgspec.json.decode(data, type=_File)
+
+
+@cache
+def defaults_for(model_type: str) -> Mapping[str, Any]:
+    """Sizes and switches of this model_type's config class (transformers; scripts/config-defaults writes the file)."""
+    found = _file().types.get(model_type, {})
+    return {k: v for k, v in found.items() if k not in NOT_TAKEN}
