@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from trimtab.facts.architectures.defaults import defaults_for
 from trimtab.facts.architectures.registry import architecture_of, build
 from trimtab.facts.keys import Keys
 from trimtab.facts.layers import Draft, LayerFacts, Tower
+from trimtab.facts.overlay import pack_head, pack_layers
+from trimtab.facts.packing import read_quantisation
 from trimtab.facts.positions import positions, rope_scaling
 from trimtab.facts.quantisation import Quantisation
 from trimtab.facts.tensors import TensorHeaders
@@ -89,7 +91,8 @@ class ModelFacts:
     @cached_property
     def stored_bytes(self) -> int:
         """Bytes of the weights as the checkpoint stores them (drafts not counted)."""
-        return sum(w.stored_bytes for w in self.weights)
+        stored = sum(w.stored_bytes for w in self.weights)
+        return stored * 2 if self.dtype == "float32" and self.quantisation is None else stored
 
     @cached_property
     def parameters_by_part(self) -> Mapping[Part, int]:
@@ -132,6 +135,12 @@ def read_model(
     outline = build(top, text, architecture)
     shape = outline.shape
     rope = rope_scaling(text)
+    quantisation = read_quantisation(top, text)
+    layers, head, drafts = outline.layers, outline.head, outline.drafts
+    if quantisation is not None:
+        layers, head = pack_layers(layers, quantisation), pack_head(head, quantisation)
+        drafts = tuple(replace(d, layers=pack_layers(d.layers, quantisation, len(layers))) for d in drafts)
+    attention = next((layer.attention for layer in layers if layer.attention is not None), None)
     return ModelFacts(
         architecture=architecture,
         model_type=top.text("model_type"),
@@ -140,19 +149,21 @@ def read_model(
         intermediate_size=shape.intermediate,
         vocab_size=shape.vocab,
         heads=shape.heads,
-        kv_heads=shape.kv_heads,
-        head_dim=shape.head_dim,
-        v_head_dim=shape.head_dim,
+        kv_heads=attention.kv_heads if attention else 0,
+        head_dim=attention.head_dim if attention else 0,
+        v_head_dim=attention.v_head_dim if attention else 0,
         max_positions=positions(text, rope),
         rope_scaling=rope,
         tied_embeddings=outline.tied,
         embedding=outline.embedding,
-        layers=outline.layers,
-        head=outline.head,
+        layers=layers,
+        head=head,
         towers=outline.towers,
-        drafts=outline.drafts,
-        missing=tuple(top.missing),
-        assumed=tuple(top.assumed),
+        drafts=drafts,
+        quantisation=quantisation,
+        missing=tuple(dict.fromkeys(top.missing)),
+        assumed=tuple(dict.fromkeys(top.assumed)),
+        stored_bytes_measured=tensors.size_bytes if tensors is not None else None,
         notes=outline.notes,
     )
 

@@ -36,7 +36,7 @@ class Weight:
     `split`: "rows" (column-parallel: outputs split), "columns" (row-parallel: inputs split), "none" (every rank holds
     all), "vocab" (rows padded to 64, then split). Experts split by inner size under TP or by count under EP.
     `element_bytes` is for what is not packed (bias, norms, 16-bit matrices). `loaded_only`: vLLM makes it when it
-    loads; no checkpoint holds it.
+    loads; no checkpoint holds it. Not `packable`: vLLM gives this layer no quantisation.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Weight:
     scheme: Scheme = UNQUANTISED
     element_bytes: float = 2
     loaded_only: bool = False
+    packable: bool = True
 
     @property
     def rows(self) -> int:
@@ -62,13 +63,18 @@ class Weight:
     @property
     def stored_bytes(self) -> int:
         """Bytes in the checkpoint, with scales and zeros of its packing."""
-        return 0 if self.loaded_only else sum(self._bytes(self.copies, self.rows, self.into))
+        if self.loaded_only:
+            return 0
+        bias = int(self.copies * self.rows * self.element_bytes) if self.bias else 0
+        if self.scheme is UNQUANTISED:
+            return int(self.copies * self.rows * self.into * self.element_bytes) + bias
+        return self.scheme.stored_bytes(self.rows, self.into, self.copies, len(self.spans)) + bias
 
-    def rank_tensors(self, tp: int = 1, ep: int = 1) -> tuple[int, ...]:
-        """Bytes of each tensor on the fullest of `tp` ranks; `ep` > 1 splits experts by count instead."""
+    def rank_shape(self, tp: int = 1, ep: int = 1) -> tuple[int, int, int]:
+        """Copies, rows and columns on the fullest of `tp` ranks; `ep` > 1 splits experts by count instead."""
         copies, rows, into = self.copies, self.rows, self.into
         if copies > 1 and ep > 1:
-            return self._bytes(-(-copies // ep), rows, into)
+            return -(-copies // ep), rows, into
         if self.split == "rows":
             rows = sum(s.on_rank(tp) for s in self.spans)
         elif self.split == "columns":
@@ -76,14 +82,28 @@ class Weight:
         elif self.split == "vocab":
             rows = -(-rows // VOCAB_PADDING) * VOCAB_PADDING
             rows = -(-rows // tp)
-        return self._bytes(copies, rows, into)
+        return copies, rows, into
 
-    def rank_bytes(self, tp: int = 1, ep: int = 1) -> int:
-        return sum(self.rank_tensors(tp, ep))
+    def rank_tensors(self, tp: int = 1, ep: int = 1, pad: tuple[int, int] = (1, 1)) -> tuple[int, ...]:
+        """Bytes of each tensor that vLLM holds on the fullest rank.
 
-    def _bytes(self, copies: int, rows: int, into: int) -> tuple[int, ...]:
-        if self.scheme.packing == "none":
+        `pad` = multiples to which mxfp4 kernels round an expert's outer and inner width (`loading.mxfp4_padding`).
+        """
+        copies, rows, into = self.rank_shape(tp, ep)
+        if self.scheme.padded:
+            rows, into = self._padded(rows, into, pad)
+        if self.scheme is UNQUANTISED:
             tensors: tuple[int, ...] = (int(copies * rows * into * self.element_bytes),)
         else:
-            tensors = self.scheme.tensor_bytes(rows, into, copies)
+            tensors = self.scheme.loaded_tensors(rows, into, copies, len(self.spans))
         return (*tensors, int(copies * rows * self.element_bytes)) if self.bias else tensors
+
+    def rank_bytes(self, tp: int = 1, ep: int = 1, pad: tuple[int, int] = (1, 1)) -> int:
+        return sum(self.rank_tensors(tp, ep, pad))
+
+    def _padded(self, rows: int, into: int, pad: tuple[int, int]) -> tuple[int, int]:
+        outer, inner = pad
+        if self.split == "columns":
+            return -(-rows // outer) * outer, -(-into // inner) * inner
+        half = len(self.spans)
+        return half * (-(-(rows // half) // inner) * inner), -(-into // outer) * outer

@@ -78,7 +78,7 @@ def indexer_weights(shape: Shape, indexer: Indexer, into: int, *, name: str) -> 
         matrix(f"{name}.wq_b", "attention", indexer.heads * indexer.head_dim, into),
         matrix(f"{name}.wk", "attention", indexer.head_dim, shape.hidden),
         norm(f"{name}.k_norm", indexer.head_dim, bias=True, part="attention"),
-        matrix(f"{name}.weights_proj", "attention", indexer.heads, shape.hidden),
+        Weight(f"{name}.weights_proj", "attention", (Span(indexer.heads),), shape.hidden, packable=False),
     )
 
 
