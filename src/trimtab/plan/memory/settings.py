@@ -1,0 +1,82 @@
+"""Settings: every value that decides vLLM's memory, as vLLM itself would resolve it before it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trimtab.messages import Message
+from trimtab.plan.memory.versions import Release
+
+Engine = Literal["V0", "V1"]
+Runner = Literal["v1", "v2"]
+Usage = Literal["server", "llm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A launch command after vLLM's own defaulting. Names are vLLM's flags; sizes in GiB unless the name says otherwise.
+
+    `assumed` says which value came from no flag and from no certain rule.
+    """
+
+    version: Release
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    gpu_memory_utilization: float
+    engine: Engine = "V1"
+    runner: Runner = "v1"
+    usage: Usage = "server"
+    dtype: str = "bfloat16"
+    kv_cache_dtype: str = "auto"
+    quantization: str | None = None
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
+    decode_context_parallel_size: int = 1
+    enable_expert_parallel: bool = False
+    block_size: int | None = None
+    enforce_eager: bool = False
+    cudagraph_capture_sizes: tuple[int, ...] = ()
+    cudagraph_mode: str = "FULL_AND_PIECEWISE"
+    enable_chunked_prefill: bool = True
+    enable_prefix_caching: bool = True
+    cpu_offload_gb: float = 0.0
+    swap_space: float = 0.0
+    kv_offloading_size: float = 0.0
+    kv_cache_memory_bytes: int | None = None
+    num_gpu_blocks_override: int | None = None
+    speculative_method: str | None = None
+    num_speculative_tokens: int = 0
+    max_loras: int = 0
+    max_lora_rank: int = 0
+    encoder: bool = True
+    """Whether a vision or audio tower is loaded (not with --language-model-only)."""
+    profile_encoder: bool = True
+    disable_hybrid_kv_cache_manager: bool = False
+    async_scheduling: bool = False
+    estimate_graphs: bool = True
+    mamba_cache_mode: str = "none"
+    mamba_block_size: int | None = None
+    cpu_kvcache_space_gib: float | None = None
+    assumed: tuple[Message, ...] = ()
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of one replica."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size
+
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks that share the experts by count, or 1 when they are split by inner size (0.26 fused_moe/config.py)."""
+        return self.tensor_parallel_size * self.data_parallel_size if self.enable_expert_parallel else 1
+
+    @property
+    def expert_tensor_ranks(self) -> int:
+        """Ranks that split each expert: without expert parallelism vLLM flattens DP into it (fused_moe/config.py)."""
+        return 1 if self.enable_expert_parallel else self.tensor_parallel_size * self.data_parallel_size
+
+    @property
+    def graphs(self) -> bool:
+        return not self.enforce_eager and self.cudagraph_mode != "NONE"
