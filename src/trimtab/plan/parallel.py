@@ -24,13 +24,13 @@ class Stage:
         return self.end - self.start
 
 
-def stages(layers: int, pipeline: int, partition: Sequence[int] = ()) -> tuple[Stage, ...]:
-    """Cut `layers` into `pipeline` stages as vLLM does.
+def stages(layers: int, pipeline: int, partition: Sequence[int] = (), *, older: bool = False) -> tuple[Stage, ...]:
+    """Cut `layers` into `pipeline` stages as vLLM does (distributed/utils.py `get_pp_indices`).
 
-    What does not divide goes one each to the stages before the last, last-but-one first (0.26 distributed/utils.py
-    `get_pp_indices`); `partition` is VLLM_PP_LAYER_PARTITION.
+    What does not divide goes one each to the stages before the last, last-but-one first; before 0.8 (`older`) all of
+    it to the last. `partition` is VLLM_PP_LAYER_PARTITION.
     """
-    sizes = list(partition) if partition else _even(layers, pipeline)
+    sizes = list(partition) if partition else _even(layers, pipeline, older)
     cuts = [0]
     for size in sizes:
         cuts.append(cuts[-1] + size)
@@ -38,8 +38,11 @@ def stages(layers: int, pipeline: int, partition: Sequence[int] = ()) -> tuple[S
     return tuple(Stage(cuts[i], cuts[i + 1], i == 0, i == last) for i in range(len(sizes)))
 
 
-def _even(layers: int, pipeline: int) -> list[int]:
+def _even(layers: int, pipeline: int, older: bool) -> list[int]:
     sizes = [layers // pipeline] * pipeline
+    if older:
+        sizes[-1] += layers % pipeline
+        return sizes
     for back in range(2, layers % pipeline + 2):
         sizes[-back] += 1
     return sizes

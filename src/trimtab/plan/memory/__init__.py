@@ -1,0 +1,11 @@
+"""vLLM's memory accounting, predicted: weights, context, activation, graphs, KV cache, verdict, by release."""
+
+from __future__ import annotations
+
+from trimtab.plan.memory.budget import Budget, Rank, budget
+from trimtab.plan.memory.card import Card
+from trimtab.plan.memory.settings import Settings
+from trimtab.plan.memory.verdict import Verdict
+from trimtab.plan.memory.versions import Release, release
+
+__all__ = ["Budget", "Card", "Rank", "Release", "Settings", "Verdict", "budget", "release"]

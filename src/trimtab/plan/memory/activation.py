@@ -1,0 +1,139 @@
+"""Peak of PyTorch's memory in the profile run: the widest layer, the logits and sampler, and the encoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trimtab.facts.derived import Derived
+from trimtab.facts.layers import Attention, LayerFacts
+from trimtab.facts.model import ModelFacts
+from trimtab.plan.memory.allocator import GIB
+from trimtab.plan.memory.encoder import encoder_peak
+from trimtab.plan.memory.settings import Settings
+from trimtab.plan.parallel import Stage
+
+FLOOR_GIB = 0.03
+"""Buffers of the runner that live through the profile run (measured on H200: the same from 2,048 to 32,768 tokens)."""
+MLA_WORKSPACE_TOKENS = 64 * 1024
+"""Cap of the chunked-prefill workspace (v1/attention/backends/mla/common.py `chunked_prefill_workspace_size`)."""
+MOE_CHUNK_TOKENS = 32 * 1024
+"""Tokens that the fused experts take at once before 0.13 (envs.py `VLLM_FUSED_MOE_CHUNK_SIZE`)."""
+FREES_GATE_UP = frozenset({
+    "LlamaForCausalLM", "MistralForCausalLM", "Step1ForCausalLM", "BailingMoeForCausalLM", "HyperCLOVAXForCausalLM",
+    "FalconH1ForCausalLM", "Phi3ForCausalLM",
+})  # fmt: skip
+"""Architectures whose MLP drops the gate-up output before the down projection (`x, _ = self.gate_up_proj(x)`)."""
+SANDWICH_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Olmo2", "Glm4ForCausalLM")
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """GiB of each thing that could be the widest; `persistent` is held under all of them."""
+
+    persistent: float
+    mlp: float
+    attention: float
+    sampler: float
+    encoder: float
+
+    @property
+    def total(self) -> float:
+        return self.persistent + max(self.mlp, self.attention, self.sampler, self.encoder)
+
+
+def activation(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[float]:
+    """GiB by which the profile run raises PyTorch's peak over the weights."""
+    peak = peak_of(settings, model, stage)
+    shown = {"persistent": peak.persistent, "mlp": peak.mlp, "attention": peak.attention}
+    shown |= {"sampler": peak.sampler, "encoder": peak.encoder}
+    return Derived(
+        value=peak.total,
+        unit="GiB",
+        formula="persistent + max(mlp, attention, sampler, encoder)",
+        source="computed",
+        inputs={"tokens": settings.max_num_batched_tokens} | {f"{k}_gib": round(v, 3) for k, v in shown.items()},
+        note="vLLM v1/worker/gpu_model_runner.py profile_run; worker/model_runner.py profile_run (V0)",
+    )
+
+
+def peak_of(settings: Settings, model: ModelFacts, stage: Stage) -> Peak:
+    """The peak's parts on one stage."""
+    tokens = settings.max_num_batched_tokens
+    unique = {id(x): x for x in model.layers[stage.start : stage.end]}.values()
+    moe = max((_moe_bytes(settings, model, x) for x in unique), default=0)
+    kept = moe if settings.version >= (0, 13) else 0
+    stream = model.element_bytes * tokens * model.hidden_size * _streams(settings, model, stage)
+    mlp = max((_mlp_bytes(settings, model, x) for x in unique), default=0)
+    mlp = max(mlp, 0 if kept else moe)
+    attention = max((_attention_bytes(settings, model, x) for x in unique), default=0)
+    return Peak(
+        persistent=FLOOR_GIB + kept / GIB,
+        mlp=(stream + mlp) / GIB,
+        attention=(stream + attention) / GIB,
+        sampler=_sampler_bytes(settings, model) / GIB if stage.last else 0.0,
+        encoder=encoder_peak(settings, model) / GIB if stage.first else 0.0,
+    )
+
+
+def _streams(settings: Settings, model: ModelFacts, stage: Stage) -> int:
+    """Tensors of tokens x hidden size alive at the widest point: input, residual, output and, by model, more."""
+    alive = 3 if model.architecture in FREES_GATE_UP else 4
+    if model.architecture.startswith(SANDWICH_NORMS):
+        alive += 1
+    if settings.tensor_parallel_size > 1:
+        alive += 1
+    return alive if stage.last else alive - 1
+
+
+def _mlp_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
+    """Gate-up output and its activation: 3 x inner size a token, split by tensor parallelism."""
+    inner = layer.moe.shared_intermediate if layer.moe else layer.intermediate
+    return 3 * inner // settings.tensor_parallel_size * settings.max_num_batched_tokens * model.element_bytes
+
+
+def _moe_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
+    """Two scratch buffers of the fused experts, one row per token and expert chosen (fused_moe `workspace_shapes`)."""
+    moe = layer.moe
+    if moe is None:
+        return 0
+    inner = moe.intermediate // settings.expert_tensor_ranks
+    tokens = settings.max_num_batched_tokens
+    if settings.version < (0, 13):
+        rows = min(tokens, MOE_CHUNK_TOKENS) * moe.per_token
+        return rows * (max(2 * inner, model.hidden_size) + inner) * model.element_bytes
+    rows = tokens * moe.per_token
+    return rows * (max(inner, model.hidden_size) + max(2 * inner, model.hidden_size)) * model.element_bytes
+
+
+def _attention_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
+    """The fused projection, the attention output, and for MLA the dummy up-projection of a whole prefill workspace."""
+    mixer = layer.mixer
+    tp = settings.tensor_parallel_size
+    tokens = settings.max_num_batched_tokens
+    if not isinstance(mixer, Attention):
+        rows = sum(w.rows for w in layer.weights if w.part == "mamba" and w.split == "rows")
+        return rows // tp * tokens * model.element_bytes
+    if mixer.kv_lora_rank is None:
+        q = mixer.heads * mixer.head_dim // tp
+        return (2 * q + mixer.kv_elements(tp)) * tokens * model.element_bytes
+    workspace = max(8 * settings.max_model_len, 4 * settings.max_num_seqs * (settings.block_size or 16))
+    heads = mixer.heads // tp
+    width = mixer.head_dim - (mixer.qk_rope_head_dim or 0) + mixer.v_head_dim
+    scratch = min(workspace, MLA_WORKSPACE_TOKENS) * heads * width
+    return (scratch + tokens * heads * mixer.head_dim) * model.element_bytes
+
+
+def _sampler_bytes(settings: Settings, model: ModelFacts) -> int:
+    """Logits of one token per sequence through top-k, top-p: sorting in fp32 takes several copies of them."""
+    rows = min(settings.max_num_seqs, settings.max_num_batched_tokens)
+    hidden = settings.max_num_batched_tokens * model.hidden_size * model.element_bytes
+    return int(rows * model.vocab_size * sampler_element_bytes(settings)) + hidden
+
+
+def sampler_element_bytes(settings: Settings) -> float:
+    """Bytes per logit at the sampler's peak."""
+    if settings.runner == "v2":
+        return 6
+    if settings.engine == "V0":
+        return 39
+    return 38 if settings.version < (0, 18) else 17

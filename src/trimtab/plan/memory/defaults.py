@@ -1,0 +1,243 @@
+"""vLLM's own defaulting, by release: from the flags that were given to Settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.facts.layers import Attention
+from trimtab.facts.model import ModelFacts
+from trimtab.messages import Message, msg
+from trimtab.plan.memory.card import Card
+from trimtab.plan.memory.graphs import capture_sizes
+from trimtab.plan.memory.settings import Engine, Runner, Settings, Usage
+from trimtab.plan.memory.versions import (
+    Release,
+    async_scheduling_default,
+    default_runner,
+    default_utilization,
+    v1_is_default,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a launch says: vLLM's flag names (underscores) to values, its environment, and how it is started."""
+
+    flags: Mapping[str, object]
+    env: Mapping[str, str] = field(default_factory=dict)
+    usage: Usage = "server"
+
+    def number(self, name: str) -> int | None:
+        value = self.flags.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def real(self, name: str, default: float) -> float:
+        value = self.flags.get(name)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else default
+
+    def text(self, name: str) -> str | None:
+        value = self.flags.get(name)
+        return value if isinstance(value, str) else None
+
+    def switch(self, name: str) -> bool | None:
+        value = self.flags.get(name)
+        return value if isinstance(value, bool) else None
+
+
+def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[Card]) -> Settings:
+    """Settings as vLLM `version` would resolve them for `model` on `cards`."""
+    assumed: list[Message] = []
+    tensor = given.number("tensor_parallel_size") or 1
+    pipeline = given.number("pipeline_parallel_size") or 1
+    engine = _engine(given, version, cards)
+    hybrid = any(x.recurrent for x in model.layers)
+    runner = _runner(given, version, model, engine, hybrid)
+    longest = given.number("max_model_len")
+    if longest is None or longest < 1:
+        longest = model.max_positions or 2048
+    chunked = _chunked(given, version, engine, model, longest)
+    seqs, tokens = _batch(given, version, engine, cards, longest, chunked, tensor * pipeline, model)
+    method, drafted = _speculation(given)
+    prefix = given.switch("enable_prefix_caching")
+    if prefix is None:
+        prefix = engine == "V1" and not hybrid
+    eager = bool(given.switch("enforce_eager"))
+    sizes = _sizes(given) or capture_sizes(version, seqs, tokens, 1 + drafted)
+    return Settings(
+        version=version,
+        engine=engine,
+        runner=runner,
+        usage=given.usage,
+        max_model_len=longest,
+        max_num_seqs=seqs,
+        max_num_batched_tokens=tokens,
+        gpu_memory_utilization=given.real("gpu_memory_utilization", default_utilization(version)),
+        dtype=_dtype(given, model, cards),
+        kv_cache_dtype=_kv_dtype(given, version, model),
+        quantization=given.text("quantization"),
+        tensor_parallel_size=tensor,
+        pipeline_parallel_size=pipeline,
+        data_parallel_size=given.number("data_parallel_size") or 1,
+        decode_context_parallel_size=given.number("decode_context_parallel_size") or 1,
+        enable_expert_parallel=bool(given.switch("enable_expert_parallel")),
+        block_size=given.number("block_size") or _block_size(version, engine, model, cards),
+        enforce_eager=eager,
+        cudagraph_capture_sizes=() if eager else sizes,
+        cudagraph_mode=given.text("cudagraph_mode") or "FULL_AND_PIECEWISE",
+        enable_chunked_prefill=chunked,
+        enable_prefix_caching=prefix,
+        cpu_offload_gb=given.real("cpu_offload_gb", 0.0),
+        swap_space=given.real("swap_space", 4.0 if engine == "V0" else 0.0),
+        kv_offloading_size=given.real("kv_offloading_size", 0.0),
+        kv_cache_memory_bytes=given.number("kv_cache_memory_bytes"),
+        num_gpu_blocks_override=given.number("num_gpu_blocks_override"),
+        speculative_method=method,
+        num_speculative_tokens=drafted,
+        max_loras=(given.number("max_loras") or 1) if given.switch("enable_lora") else 0,
+        max_lora_rank=given.number("max_lora_rank") or 16,
+        encoder=not given.switch("language_model_only"),
+        profile_encoder=not given.switch("skip_mm_profiling"),
+        disable_hybrid_kv_cache_manager=bool(given.switch("disable_hybrid_kv_cache_manager")),
+        async_scheduling=_async(given, version, pipeline, method),
+        estimate_graphs=given.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "1") != "0",
+        mamba_cache_mode=_mamba_mode(given, version, prefix, hybrid),
+        mamba_block_size=given.number("mamba_block_size"),
+        assumed=tuple(assumed),
+    )
+
+
+def _engine(given: Given, version: Release, cards: Sequence[Card]) -> Engine:
+    asked = given.env.get("VLLM_USE_V1")
+    if asked in ("0", "1") and (0, 7) <= version < (0, 11):
+        return "V1" if asked == "1" else "V0"
+    capability = min((c.capability for c in cards), default=8.0)
+    return "V1" if v1_is_default(version, capability) else "V0"
+
+
+def _runner(given: Given, version: Release, model: ModelFacts, engine: Engine, hybrid: bool) -> Runner:
+    asked = given.env.get("VLLM_USE_V2_MODEL_RUNNER")
+    if asked in ("0", "1"):
+        return "v2" if asked == "1" else "v1"
+    if engine == "V0":
+        return "v1"
+    return default_runner(version, model.architecture, moe=any(x.moe for x in model.layers), hybrid=hybrid)
+
+
+def _chunked(given: Given, version: Release, engine: Engine, model: ModelFacts, longest: int) -> bool:
+    """V1: on. V0: off, but from 0.5 to 0.8 on by itself above 32,768 tokens (engine/arg_utils.py), not for
+    sliding-window or multimodal models, nor for MLA."""
+    asked = given.switch("enable_chunked_prefill")
+    if engine == "V1":
+        return asked is not False
+    if asked is not None:
+        return asked
+    attention = next((x.attention for x in model.layers if x.attention), None)
+    plain = attention is not None and attention.window is None and not model.towers
+    return version >= (0, 5) and longest > 32768 and plain and _plain_mla(attention)
+
+
+def _plain_mla(attention: Attention | None) -> bool:
+    return attention is not None and attention.kv_lora_rank is None
+
+
+def _batch(
+    given: Given,
+    version: Release,
+    engine: Engine,
+    cards: Sequence[Card],
+    longest: int,
+    chunked: bool,
+    world: int,
+    model: ModelFacts,
+) -> tuple[int, int]:
+    """max_num_seqs and max_num_batched_tokens (engine/arg_utils.py `get_batch_defaults`; V0: config.py SchedulerConfig)."""
+    if engine == "V0":
+        seqs, tokens = 256, _v0_tokens(version, longest, chunked, bool(model.towers))
+    else:
+        seqs, tokens = _v1_defaults(version, cards, given.usage, world)
+        if not chunked:
+            tokens = max(tokens, longest)
+    asked_seqs, asked_tokens = given.number("max_num_seqs"), given.number("max_num_batched_tokens")
+    seqs = asked_seqs or seqs
+    if asked_tokens:
+        tokens = asked_tokens
+    elif engine == "V1":
+        tokens = min(tokens, seqs * longest)
+    return (seqs if asked_seqs else min(seqs, tokens)), tokens
+
+
+def _v0_tokens(version: Release, longest: int, chunked: bool, multimodal: bool) -> int:
+    if chunked:
+        return 512 if version < (0, 6, 5) else 2048
+    tokens = max(longest, 2048)
+    return max(tokens, 5120) if multimodal and version >= (0, 7) else max(tokens, 4096) if multimodal else tokens
+
+
+def _v1_defaults(version: Release, cards: Sequence[Card], usage: Usage, world: int) -> tuple[int, int]:
+    card = cards[0] if cards else Card("", 24.0)
+    if card.vendor == "cpu":
+        wide = world if version >= (0, 10) else 1
+        return (256 * wide, 4096 * wide) if usage == "llm" else (128 * wide, 2048 * wide)
+    small_a100 = "a100" in card.name.lower() and version >= (0, 9)
+    if version >= (0, 28) and card.total_gib >= 160:
+        return 1024, 16384
+    if card.total_gib >= 70 and not small_a100:
+        return 1024, 16384 if usage == "llm" else 8192
+    return 256, 8192 if usage == "llm" else 2048
+
+
+def _speculation(given: Given) -> tuple[str | None, int]:
+    config = given.flags.get("speculative_config")
+    if not isinstance(config, Mapping):
+        return None, 0
+    method = config.get("method")
+    number = config.get("num_speculative_tokens")
+    return (method if isinstance(method, str) else "draft"), number if isinstance(number, int) else 0
+
+
+def _sizes(given: Given) -> tuple[int, ...]:
+    sizes = given.flags.get("cudagraph_capture_sizes")
+    if isinstance(sizes, list | tuple):
+        return tuple(sorted({n for n in sizes if isinstance(n, int)}))
+    return ()
+
+
+def _dtype(given: Given, model: ModelFacts, cards: Sequence[Card]) -> str:
+    asked = given.text("dtype")
+    if asked and asked != "auto":
+        return {"half": "float16", "float": "float32"}.get(asked, asked)
+    return "float16" if model.dtype == "bfloat16" and any(c.capability < 8.0 for c in cards) else model.dtype
+
+
+def _kv_dtype(given: Given, version: Release, model: ModelFacts) -> str:
+    """`auto` follows a checkpoint's own KV scheme from 0.14 on (config/model.py, utils/torch_utils.py)."""
+    asked = given.text("kv_cache_dtype") or "auto"
+    if asked == "auto" and model.quantisation and model.quantisation.kv_scheme == "fp8" and version >= (0, 14):
+        return "fp8"
+    return asked
+
+
+def _block_size(version: Release, engine: Engine, model: ModelFacts, cards: Sequence[Card]) -> int:
+    """16; 64 where MLA runs FlashMLA on Hopper and 128 for CUTLASS MLA on Blackwell (platforms/cuda.py)."""
+    attention = next((x.attention for x in model.layers if x.attention), None)
+    if attention is None or attention.kv_lora_rank is None or engine == "V0" or not cards:
+        return 16
+    capability = cards[0].capability
+    if version >= (0, 10) and capability >= 10.0:
+        return 128 if version < (0, 12) else 64
+    return 64 if 9.0 <= capability < 10.0 and attention.heads else 16
+
+
+def _async(given: Given, version: Release, pipeline: int, method: str | None) -> bool:
+    asked = given.switch("async_scheduling")
+    if asked is not None:
+        return asked
+    return async_scheduling_default(version)
+
+
+def _mamba_mode(given: Given, version: Release, prefix: bool, hybrid: bool) -> str:
+    asked = given.text("mamba_cache_mode")
+    if not hybrid or not prefix:
+        return "none"
+    return asked if asked and asked != "none" else "align" if version >= (0, 14) else "none"

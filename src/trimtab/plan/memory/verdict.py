@@ -1,0 +1,126 @@
+"""Whether a launch starts, and if not, what stops it first: checked in the order in which vLLM gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from trimtab.facts.model import ModelFacts
+from trimtab.messages import Message, msg
+from trimtab.plan.capacity import Capacity
+from trimtab.plan.memory.allocator import GIB
+from trimtab.plan.memory.settings import Settings
+from trimtab.plan.memory.versions import checks_free_memory
+
+if TYPE_CHECKING:
+    from trimtab.plan.memory.budget import Rank
+
+Verdict = Literal[
+    "fits", "unsafe_headroom", "kv_too_small_for_max_len", "no_kv_blocks", "oom_weights", "oom_profile",
+    "oom_cuda_graph", "free_memory_below_utilization", "unknown",
+]  # fmt: skip
+Judged = tuple[Verdict, tuple[Message, ...]]
+
+SAFE_HEADROOM_GIB = 0.3
+"""Below this a sampler with penalties, a long prefill's workspace or another process ends the server."""
+
+
+def judge(settings: Settings, model: ModelFacts, ranks: Sequence[Rank], held: Capacity) -> Judged:
+    """The first thing that stops the start, with its numbers, or that it fits."""
+    if not model.layers:
+        return "unknown", (msg("the model's layers are not known: {what}", what=", ".join(model.missing)),)
+    for rank in sorted(ranks, key=lambda r: r.kv_cache.value):
+        found = _before_kv(settings, rank)
+        if found:
+            return found
+    return _kv(settings, ranks, held) or _after_kv(settings, ranks)
+
+
+def _before_kv(settings: Settings, rank: Rank) -> Judged | None:
+    total = rank.card.total_gib
+    before, weights = rank.context.before.value, rank.weights.value
+    if before + weights > total:
+        text = msg(
+            "rank {rank}: {weights:.1f} GiB of weights and {before:.1f} GiB of CUDA context exceed the card's {total:.1f} GiB",
+            rank=rank.rank,
+            weights=weights,
+            before=before,
+            total=total,
+        )
+        return "oom_weights", (text,)
+    if checks_free_memory(settings.version, settings.engine) and settings.kv_cache_memory_bytes is None:
+        free = total - before
+        if free < rank.requested.value:
+            text = msg(
+                "rank {rank}: {free:.2f} GiB are free at start, below utilization {util} x {total:.2f} = {need:.2f} GiB",
+                rank=rank.rank,
+                free=free,
+                util=settings.gpu_memory_utilization,
+                total=total,
+                need=rank.requested.value,
+            )
+            return "free_memory_below_utilization", (text,)
+    peak = before + rank.context.counted.value + weights + rank.activation.value
+    if peak > total:
+        text = msg(
+            "rank {rank}: the profile run needs {peak:.1f} GiB ({weights:.1f} weights, {activation:.1f} activation) of "
+            "{total:.1f} GiB",
+            rank=rank.rank,
+            peak=peak,
+            weights=weights,
+            activation=rank.activation.value,
+            total=total,
+        )
+        return "oom_profile", (text,)
+    return None
+
+
+def _kv(settings: Settings, ranks: Sequence[Rank], held: Capacity) -> Judged | None:
+    tight = min(ranks, key=lambda r: r.kv_cache.value)
+    if tight.kv_cache.value <= 0 or held.num_blocks <= 0:
+        text = msg(
+            "rank {rank}: {left:.2f} GiB are left for the KV cache: {requested:.1f} requested - {weights:.1f} weights - "
+            "{activation:.1f} activation - {other:.1f} others",
+            rank=tight.rank,
+            left=tight.kv_cache.value,
+            requested=tight.requested.value,
+            weights=tight.weights.value,
+            activation=tight.activation.value,
+            other=tight.context.counted.value + tight.deducted.value,
+        )
+        return "no_kv_blocks", (text,)
+    if held.enough:
+        return None
+    text = msg(
+        "needs {need:.2f} GiB of KV cache for one request of {length:,} tokens; {have:.2f} GiB are left after "
+        "{weights:.1f} GiB weights; the longest that fits is {longest:,}",
+        need=held.needed_bytes / GIB,
+        length=settings.max_model_len,
+        have=tight.kv_cache.value,
+        weights=tight.weights.value,
+        longest=held.longest_len,
+    )
+    return "kv_too_small_for_max_len", (text,)
+
+
+def _after_kv(settings: Settings, ranks: Sequence[Rank]) -> Judged:
+    tight = min(ranks, key=lambda r: r.headroom.value)
+    left = tight.headroom.value
+    if left < 0:
+        text = msg(
+            "rank {rank}: CUDA graphs and the first batch need {short:.2f} GiB more than the card has beside the KV cache",
+            rank=tight.rank,
+            short=-left,
+        )
+        return "oom_cuda_graph", (text,)
+    if left < SAFE_HEADROOM_GIB:
+        text = msg(
+            "rank {rank}: only {left:.2f} GiB of {total:.1f} GiB stay free at the peak",
+            rank=tight.rank,
+            left=left,
+            total=tight.card.total_gib,
+        )
+        return "unsafe_headroom", (text,)
+    return "fits", (
+        msg("{left:.1f} GiB stay free at the peak on the tightest rank", left=left),
+    )
