@@ -24,5 +24,5 @@ class Derived(Generic[N]):
     unit: str
     formula: str
     source: Source = "computed"
-    inputs: Mapping[str, object] = field(default=_NO_INPUTS)
+    inputs: Mapping[str, object] = field(default_factory=lambda: _NO_INPUTS)
     note: str = ""

@@ -76,7 +76,7 @@ def _fits(
 
 
 def _longest(fits: Callable[[int], bool], most: int) -> int:
-    """The longest request that fits, by bisection as in kv_cache_utils.py `estimate_max_model_len`; 0 when none does."""
+    """The longest request that fits, 0 when none does (kv_cache_utils.py `estimate_max_model_len`)."""
     if most < 1 or not fits(1):
         return 0
     low, high = 1, most

@@ -133,7 +133,7 @@ def _sampler_bytes(settings: Settings, model: ModelFacts) -> int:
 def sampler_element_bytes(settings: Settings) -> float:
     """Bytes per logit at the sampler's peak."""
     if settings.runner == "v2":
-        return 6
+        return 2
     if settings.engine == "V0":
         return 39
     return 38 if settings.version < (0, 18) else 17

@@ -10,7 +10,7 @@ Vendor = Literal["nvidia", "amd", "intel", "cpu"]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card: GiB as the driver reports them, compute capability (0 when there is none), shared memory with the CPU."""
+    """One card: GiB as the driver reports them; `unified`: the CPU shares its memory."""
 
     name: str
     total_gib: float

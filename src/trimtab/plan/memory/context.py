@@ -21,6 +21,10 @@ NCCL_PIPELINE_GIB = 0.91
 """Point-to-point channels of a pipeline: 1.42 - 0.51, measured with 2 x H200."""
 
 
+CPU_PROCESS_GIB = 0.9
+"""Resident memory of a CPU worker beside its weights."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a rank's process holds outside PyTorch. `before`: held when the snapshot is taken; `counted`: charged."""
@@ -31,6 +35,9 @@ class Context:
 
 def context(settings: Settings, card: Card) -> Context:
     """The parts before and after vLLM's snapshot, in GiB."""
+    if card.vendor == "cpu":
+        process = Derived(CPU_PROCESS_GIB, "GiB", "Python, PyTorch and vLLM in one worker", "assumed")
+        return Context(Derived(0.0, "GiB", "no device context", "computed"), process)
     nccl = _nccl(settings)
     after = snapshot_after_nccl(settings.version) and settings.engine == "V1"
     before = CONTEXT_GIB + (nccl if after else 0.0)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trimtab.facts.layers import Attention
 from trimtab.facts.model import ModelFacts
-from trimtab.messages import Message, msg
+from trimtab.messages import Message
 from trimtab.plan.memory.card import Card
 from trimtab.plan.memory.graphs import capture_sizes
 from trimtab.plan.memory.settings import Engine, Runner, Settings, Usage
@@ -62,9 +62,10 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
     prefix = given.switch("enable_prefix_caching")
     if prefix is None:
         prefix = engine == "V1" and not hybrid
+    kv_dtype = _kv_dtype(given, version, model)
     eager = bool(given.switch("enforce_eager"))
     sizes = _sizes(given) or capture_sizes(version, seqs, tokens, 1 + drafted)
-    return Settings(
+    settings = Settings(
         version=version,
         engine=engine,
         runner=runner,
@@ -74,36 +75,45 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         max_num_batched_tokens=tokens,
         gpu_memory_utilization=given.real("gpu_memory_utilization", default_utilization(version)),
         dtype=_dtype(given, model, cards),
-        kv_cache_dtype=_kv_dtype(given, version, model),
+        kv_cache_dtype=kv_dtype,
         quantization=given.text("quantization"),
         tensor_parallel_size=tensor,
         pipeline_parallel_size=pipeline,
         data_parallel_size=given.number("data_parallel_size") or 1,
         decode_context_parallel_size=given.number("decode_context_parallel_size") or 1,
         enable_expert_parallel=bool(given.switch("enable_expert_parallel")),
-        block_size=given.number("block_size") or _block_size(version, engine, model, cards),
+        block_size=given.number("block_size") or _block_size(version, engine, model, cards, kv_dtype),
         enforce_eager=eager,
         cudagraph_capture_sizes=() if eager else sizes,
         cudagraph_mode=given.text("cudagraph_mode") or "FULL_AND_PIECEWISE",
         enable_chunked_prefill=chunked,
         enable_prefix_caching=prefix,
-        cpu_offload_gb=given.real("cpu_offload_gb", 0.0),
-        swap_space=given.real("swap_space", 4.0 if engine == "V0" else 0.0),
-        kv_offloading_size=given.real("kv_offloading_size", 0.0),
-        kv_cache_memory_bytes=given.number("kv_cache_memory_bytes"),
-        num_gpu_blocks_override=given.number("num_gpu_blocks_override"),
         speculative_method=method,
         num_speculative_tokens=drafted,
-        max_loras=(given.number("max_loras") or 1) if given.switch("enable_lora") else 0,
-        max_lora_rank=given.number("max_lora_rank") or 16,
-        encoder=not given.switch("language_model_only"),
-        profile_encoder=not given.switch("skip_mm_profiling"),
         disable_hybrid_kv_cache_manager=bool(given.switch("disable_hybrid_kv_cache_manager")),
         async_scheduling=_async(given, version, pipeline, method),
         estimate_graphs=given.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "1") != "0",
         mamba_cache_mode=_mamba_mode(given, version, prefix, hybrid),
         mamba_block_size=given.number("mamba_block_size"),
         assumed=tuple(assumed),
+    )
+    return _with_sizes(given, settings)
+
+
+def _with_sizes(given: Given, settings: Settings) -> Settings:
+    """The sizes that flags set outright, and what else is loaded beside the decoder."""
+    return replace(
+        settings,
+        cpu_offload_gb=given.real("cpu_offload_gb", 0.0),
+        swap_space=given.real("swap_space", 4.0 if settings.engine == "V0" else 0.0),
+        kv_offloading_size=given.real("kv_offloading_size", 0.0),
+        kv_cache_memory_bytes=given.number("kv_cache_memory_bytes"),
+        num_gpu_blocks_override=given.number("num_gpu_blocks_override"),
+        max_loras=(given.number("max_loras") or 1) if given.switch("enable_lora") else 0,
+        max_lora_rank=given.number("max_lora_rank") or 16,
+        encoder=not given.switch("language_model_only"),
+        profile_encoder=not given.switch("skip_mm_profiling"),
+        cpu_kvcache_space_gib=_cpu_space(given),
     )
 
 
@@ -151,7 +161,7 @@ def _batch(
     world: int,
     model: ModelFacts,
 ) -> tuple[int, int]:
-    """max_num_seqs and max_num_batched_tokens (engine/arg_utils.py `get_batch_defaults`; V0: config.py SchedulerConfig)."""
+    """max_num_seqs, max_num_batched_tokens (engine/arg_utils.py `get_batch_defaults`; V0: config.py)."""
     if engine == "V0":
         seqs, tokens = 256, _v0_tokens(version, longest, chunked, bool(model.towers))
     else:
@@ -218,15 +228,24 @@ def _kv_dtype(given: Given, version: Release, model: ModelFacts) -> str:
     return asked
 
 
-def _block_size(version: Release, engine: Engine, model: ModelFacts, cards: Sequence[Card]) -> int:
-    """16; 64 where MLA runs FlashMLA on Hopper and 128 for CUTLASS MLA on Blackwell (platforms/cuda.py)."""
+def _block_size(version: Release, engine: Engine, model: ModelFacts, cards: Sequence[Card], kv_dtype: str) -> int:
+    """16 tokens; what MLA's kernels ask for; 128 on the CPU (platforms/cuda.py, cpu.py and each backend's sizes).
+
+    FlashMLA 64 (Hopper up to 0.11, fp8 caches, sparse MLA), CUTLASS MLA 128 (Blackwell, 0.10 to 0.16), FlashInfer
+    MLA 32 (Blackwell, later).
+    """
+    if cards and cards[0].vendor == "cpu":
+        return 128 if version >= (0, 12) else 16
     attention = next((x.attention for x in model.layers if x.attention), None)
     if attention is None or attention.kv_lora_rank is None or engine == "V0" or not cards:
         return 16
+    if attention.indexer is not None:
+        return 64
     capability = cards[0].capability
-    if version >= (0, 10) and capability >= 10.0:
-        return 128 if version < (0, 12) else 64
-    return 64 if 9.0 <= capability < 10.0 and attention.heads else 16
+    if version >= (0, 10) and 10.0 <= capability < 12.0:
+        return 128 if version < (0, 17) else 32
+    hopper = 9.0 <= capability < 10.0
+    return 64 if hopper and (version < (0, 12) or kv_dtype.startswith("fp8")) else 16
 
 
 def _async(given: Given, version: Release, pipeline: int, method: str | None) -> bool:
@@ -241,3 +260,11 @@ def _mamba_mode(given: Given, version: Release, prefix: bool, hybrid: bool) -> s
     if not hybrid or not prefix:
         return "none"
     return asked if asked and asked != "none" else "align" if version >= (0, 14) else "none"
+
+
+def _cpu_space(given: Given) -> float | None:
+    """GiB of VLLM_CPU_KVCACHE_SPACE; None when it is unset, 0 or no number."""
+    try:
+        return float(given.env.get("VLLM_CPU_KVCACHE_SPACE", "")) or None
+    except ValueError:
+        return None

@@ -8,7 +8,7 @@ from trimtab.plan.memory.settings import Settings
 
 def encoder_peak(settings: Settings, model: ModelFacts) -> int:
     """Bytes of the largest tower's activations for the items of one batch (`profile_run`, encoder part)."""
-    if not settings.encoder or not settings.profile_encoder or settings.runner == "v2" and settings.version < (0, 28):
+    if not settings.encoder or not settings.profile_encoder or (settings.runner == "v2" and settings.version < (0, 28)):
         return 0
     return max((0, *(_tower(settings, model, at) for at in range(len(model.towers)))))
 

@@ -10,7 +10,9 @@ from trimtab.plan.memory.versions import Release, deducts_graphs, graphs_for_ful
 from trimtab.plan.parallel import Stage
 
 
-def capture_sizes(version: Release, max_num_seqs: int, max_num_batched_tokens: int, queries: int = 1) -> tuple[int, ...]:
+def capture_sizes(
+    version: Release, max_num_seqs: int, max_num_batched_tokens: int, queries: int = 1
+) -> tuple[int, ...]:
     """Batch sizes captured by default.
 
     From 0.11.1: 1, 2, 4, then by 8 to 256, then by 16 up to min(2 x sequences x queries, 512) (0.26 config/vllm.py

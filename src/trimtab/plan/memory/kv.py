@@ -26,7 +26,7 @@ FP8_DS_MLA_BYTES = 656
 
 @dataclass(frozen=True, slots=True)
 class LayerCache:
-    """What one layer caches on one rank (v1/kv_cache_interface.py `KVCacheSpec`). `reach`: window or chunk in tokens."""
+    """What one layer caches on one rank (v1/kv_cache_interface.py `KVCacheSpec`). `reach`: window or chunk."""
 
     kind: CacheKind
     block_size: int
@@ -144,9 +144,7 @@ def layout(settings: Settings, model: ModelFacts, layers: Sequence[LayerFacts] |
     )
 
 
-def _block_size(
-    settings: Settings, model: ModelFacts, layers: Sequence[LayerFacts], element: int
-) -> tuple[int, int]:
+def _block_size(settings: Settings, model: ModelFacts, layers: Sequence[LayerFacts], element: int) -> tuple[int, int]:
     """Tokens per attention block, and the page that states are padded to (0: none).
 
     Hybrids raise the attention block until its page holds a state (0.26 platforms/interface.py
@@ -225,9 +223,7 @@ def _grown(cache: LayerCache, page: int) -> LayerCache:
     return replace(cache, block_size=cache.block_size * (page // cache.page_bytes), page_bytes=page)
 
 
-def _group(
-    caches: Sequence[LayerCache | None], settings: Settings, mixed: bool
-) -> tuple[tuple[Group, ...], int]:
+def _group(caches: Sequence[LayerCache | None], settings: Settings, mixed: bool) -> tuple[tuple[Group, ...], int]:
     """Groups of equal size and the padding layers that makes (`_get_kv_cache_groups_uniform_page_size`)."""
     kinds: dict[LayerCache, list[int]] = {}
     for at, cache in enumerate(caches):
@@ -242,10 +238,10 @@ def _group(
         size = max(counts)
     groups: list[Group] = []
     padding = 0
-    for cache, at in kinds.items():
-        number = _cdiv(len(at), size)
-        padding += number * size - len(at)
-        groups += [Group(cache, tuple(at[i::number])) for i in range(number)]
+    for cache, members in kinds.items():
+        number = _cdiv(len(members), size)
+        padding += number * size - len(members)
+        groups += [Group(cache, tuple(members[i::number])) for i in range(number)]
     return tuple(groups), padding
 
 
@@ -257,9 +253,3 @@ def _state_padding(layers: Sequence[LayerFacts], settings: Settings, padded: int
 
 def _cdiv(a: int, b: int) -> int:
     return -(-a // b)
-
-
-
-
-
-

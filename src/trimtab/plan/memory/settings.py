@@ -15,7 +15,7 @@ Usage = Literal["server", "llm"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A launch command after vLLM's own defaulting. Names are vLLM's flags; sizes in GiB unless the name says otherwise.
+    """A launch command after vLLM's own defaulting; names are vLLM's flags, sizes in GiB unless they say otherwise.
 
     `assumed` says which value came from no flag and from no certain rule.
     """

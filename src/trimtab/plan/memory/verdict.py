@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from trimtab.facts.model import ModelFacts
 from trimtab.messages import Message, msg
 from trimtab.plan.capacity import Capacity
 from trimtab.plan.memory.allocator import GIB
+from trimtab.plan.memory.rank import Rank
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.versions import checks_free_memory
-
-if TYPE_CHECKING:
-    from trimtab.plan.memory.budget import Rank
 
 Verdict = Literal[
     "fits", "unsafe_headroom", "kv_too_small_for_max_len", "no_kv_blocks", "oom_weights", "oom_profile",
@@ -41,7 +39,7 @@ def _before_kv(settings: Settings, rank: Rank) -> Judged | None:
     before, weights = rank.context.before.value, rank.weights.value
     if before + weights > total:
         text = msg(
-            "rank {rank}: {weights:.1f} GiB of weights and {before:.1f} GiB of CUDA context exceed the card's {total:.1f} GiB",
+            "rank {rank}: {weights:.1f} GiB of weights and {before:.1f} of context exceed the card's {total:.1f} GiB",
             rank=rank.rank,
             weights=weights,
             before=before,
@@ -52,7 +50,7 @@ def _before_kv(settings: Settings, rank: Rank) -> Judged | None:
         free = total - before
         if free < rank.requested.value:
             text = msg(
-                "rank {rank}: {free:.2f} GiB are free at start, below utilization {util} x {total:.2f} = {need:.2f} GiB",
+                "rank {rank}: {free:.2f} GiB free at start are below utilization {util} x {total:.2f} = {need:.2f} GiB",
                 rank=rank.rank,
                 free=free,
                 util=settings.gpu_memory_utilization,
@@ -79,8 +77,8 @@ def _kv(settings: Settings, ranks: Sequence[Rank], held: Capacity) -> Judged | N
     tight = min(ranks, key=lambda r: r.kv_cache.value)
     if tight.kv_cache.value <= 0 or held.num_blocks <= 0:
         text = msg(
-            "rank {rank}: {left:.2f} GiB are left for the KV cache: {requested:.1f} requested - {weights:.1f} weights - "
-            "{activation:.1f} activation - {other:.1f} others",
+            "rank {rank}: {left:.2f} GiB are left for the KV cache: {requested:.1f} requested - {weights:.1f} weights "
+            "- {activation:.1f} activation - {other:.1f} others",
             rank=tight.rank,
             left=tight.kv_cache.value,
             requested=tight.requested.value,
@@ -108,7 +106,7 @@ def _after_kv(settings: Settings, ranks: Sequence[Rank]) -> Judged:
     left = tight.headroom.value
     if left < 0:
         text = msg(
-            "rank {rank}: CUDA graphs and the first batch need {short:.2f} GiB more than the card has beside the KV cache",
+            "rank {rank}: CUDA graphs and the first batch need {short:.2f} GiB more than the KV cache leaves",
             rank=tight.rank,
             short=-left,
         )
@@ -121,6 +119,4 @@ def _after_kv(settings: Settings, ranks: Sequence[Rank]) -> Judged:
             total=tight.card.total_gib,
         )
         return "unsafe_headroom", (text,)
-    return "fits", (
-        msg("{left:.1f} GiB stay free at the peak on the tightest rank", left=left),
-    )
+    return "fits", (msg("{left:.1f} GiB stay free at the peak on the tightest rank", left=left),)

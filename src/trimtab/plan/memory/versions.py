@@ -42,10 +42,10 @@ def default_utilization(v: Release) -> float:
 
 
 def v1_is_default(v: Release, capability: float) -> bool:
-    """V1 from 0.8.0; below compute capability 8.0 only from 0.10.1 (0.9.2 engine/arg_utils.py `_is_v1_supported_oracle`)."""
+    """V1 from 0.8.0; below capability 8.0 from 0.10.1 (0.9.2 engine/arg_utils.py `_is_v1_supported_oracle`)."""
     if v >= (0, 11):
         return True
-    return v >= (0, 8) and (capability >= 8.0 or v >= (0, 10, 1))
+    return v >= (0, 8) and (capability >= 8.0 or v >= (0, 10))
 
 
 def peak_rule(v: Release, engine: str) -> PeakRule:
@@ -82,7 +82,7 @@ def checks_free_memory(v: Release, engine: str) -> bool:
 
 
 def estimates_graphs(v: Release, runner: str) -> bool:
-    """Graph memory is estimated by trial capture from 0.18; the V2 runner returns 0 until 0.29 (gpu/model_runner.py)."""
+    """Trial captures estimate graph memory from 0.18; the V2 runner returns 0 until 0.29 (gpu/model_runner.py)."""
     return v >= (0, 29) if runner == "v2" else v >= (0, 18)
 
 
@@ -180,7 +180,7 @@ def hybrid_kv_manager(v: Release) -> bool:
 
 
 def in_flight_batches(v: Release, runner: str, pipeline: int, *, async_scheduling: bool) -> int:
-    """Batches whose blocks a sliding layer may hold at once (0.26 config/vllm.py `max_concurrent_batches`); 1 before."""
+    """Batches whose blocks a sliding layer may hold (0.26 config/vllm.py `max_concurrent_batches`); 1 before."""
     if v < (0, 26):
         return 1
     if not async_scheduling:
@@ -196,7 +196,7 @@ def async_scheduling_default(v: Release) -> bool:
 
 
 def mla_is_latent(v: Release) -> bool:
-    """The latent vector is cached from 0.7.0; before, MLA was cached as MHA with the head padded (0.6.6 deepseek_v2.py)."""
+    """MLA caches its latent vector from 0.7.0; before, as MHA with padded heads (0.6.6 deepseek_v2.py)."""
     return v >= (0, 7)
 
 

@@ -103,7 +103,9 @@ def _rotary_reuse(settings: Settings, model: ModelFacts, stage: Stage) -> int:
     for positions, width in model.rotary_tables:
         half = held_bytes(positions * width * 2, splits_large=False)
         freed += [half, half, half, held_bytes(positions * width * 4, splits_large=False)]
-    return reuse_loss_bytes(islice(_after_rotary(settings, model.layers[stage.start : stage.end]), _FIRST_TENSORS), freed)
+    return reuse_loss_bytes(
+        islice(_after_rotary(settings, model.layers[stage.start : stage.end]), _FIRST_TENSORS), freed
+    )
 
 
 def _after_rotary(settings: Settings, layers: tuple[LayerFacts, ...]) -> Iterator[int]:

@@ -1,0 +1,103 @@
+"""One rank's memory: each term, what is requested of the card, what is left for the KV cache and what stays free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from trimtab.facts.derived import Derived
+from trimtab.facts.model import ModelFacts
+from trimtab.plan.memory.activation import activation
+from trimtab.plan.memory.allocator import GIB
+from trimtab.plan.memory.card import Card
+from trimtab.plan.memory.context import Context, context
+from trimtab.plan.memory.cpu import cpu_kv_cache
+from trimtab.plan.memory.graphs import deducted_graphs, graph_memory
+from trimtab.plan.memory.settings import Settings
+from trimtab.plan.memory.weights import weights
+from trimtab.plan.parallel import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Memory of one rank, in GiB. `kv_cache` is what this rank has; the smallest rank decides the number of blocks."""
+
+    rank: int
+    stage: Stage
+    card: Card
+    weights: Derived[float]
+    context: Context
+    activation: Derived[float]
+    graphs: Derived[float]
+    deducted: Derived[float]
+    requested: Derived[float]
+    kv_cache: Derived[float]
+    headroom: Derived[float]
+
+
+def rank_all(settings: Settings, model: ModelFacts, cut: Sequence[Stage], cards: Sequence[Card]) -> tuple[Rank, ...]:
+    """One Rank per card; ranks of a stage on equal cards share their numbers."""
+    made: dict[tuple[int, Card], Rank] = {}
+    found: list[Rank] = []
+    for number in range(settings.world_size):
+        at = number // settings.tensor_parallel_size
+        card = cards[number]
+        if (at, card) not in made:
+            made[at, card] = _rank(settings, model, number, cut[at], card)
+        same = made[at, card]
+        found.append(same if same.rank == number else replace(same, rank=number))
+    return tuple(found)
+
+
+def _rank(settings: Settings, model: ModelFacts, number: int, stage: Stage, card: Card) -> Rank:
+    held = weights(settings, model, stage)
+    outside = context(settings, card)
+    peak = activation(settings, model, stage)
+    graphs = graph_memory(settings, model, stage)
+    deducted = deducted_graphs(settings, model, stage)
+    requested = Derived(
+        card.total_gib * settings.gpu_memory_utilization,
+        "GiB",
+        "total x gpu_memory_utilization",
+        "table",
+        {"total_gib": card.total_gib, "gpu_memory_utilization": settings.gpu_memory_utilization},
+    )
+    kv_cache = _kv_cache(settings, card, requested, held, outside, peak, deducted)
+    spare = card.total_gib - outside.before.value - outside.counted.value - held.value - peak.value - kv_cache.value
+    headroom = Derived(
+        spare - (graphs.value if settings.graphs else 0.0),
+        "GiB",
+        "total - context - weights - activation peak - KV cache - CUDA graphs",
+        "computed",
+    )
+    return Rank(number, stage, card, held, outside, peak, graphs, deducted, requested, kv_cache, headroom)
+
+
+def _kv_cache(
+    settings: Settings,
+    card: Card,
+    requested: Derived[float],
+    held: Derived[float],
+    outside: Context,
+    peak: Derived[float],
+    deducted: Derived[float],
+) -> Derived[float]:
+    if card.vendor == "cpu":
+        return cpu_kv_cache(settings, card, held, outside.counted)
+    if settings.kv_cache_memory_bytes is not None:
+        return Derived(settings.kv_cache_memory_bytes / GIB, "GiB", "--kv-cache-memory-bytes", "declared")
+    left = requested.value - held.value - outside.counted.value - peak.value - deducted.value
+    return Derived(
+        left,
+        "GiB",
+        "requested - weights - non-torch - activation peak - CUDA graph estimate",
+        "computed",
+        {
+            "requested_gib": round(requested.value, 3),
+            "weights_gib": round(held.value, 3),
+            "non_torch_gib": round(outside.counted.value, 3),
+            "activation_peak_gib": round(peak.value, 3),
+            "cuda_graph_estimate_gib": round(deducted.value, 3),
+        },
+        note="vLLM v1/worker/gpu_worker.py determine_available_memory",
+    )
