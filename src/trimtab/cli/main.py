@@ -18,7 +18,9 @@ from trimtab.errors import InternalError, TrimtabError
 from trimtab.messages import msg
 
 # One line a verb: its module, and the Typer app or function in it. Only the module of the verb asked for is imported.
-VERBS: dict[str, str] = {}
+VERBS: dict[str, str] = {
+    "verify": "trimtab.cli.verify:run",
+}
 
 EXIT_OK, EXIT_FINDINGS, EXIT_BROKEN, EXIT_INTERRUPTED = 0, 1, 2, 130
 
