@@ -1,0 +1,231 @@
+"""Find a model on the hub, or in the hub's cache on this machine, and bring what vLLM needs of it here.
+
+The hub's own client (huggingface_hub) does the talking; it is imported only when an id is really looked up, because
+that takes a while. It reads some settings once, at import: so all that can differ is passed to it explicitly.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trimtab.errors import HostError, ModelError
+from trimtab.facts.probe import cached, hub_errors
+from trimtab.facts.probe.repo_files import RepoFile, formats, json_files, needed_files, weight_files
+from trimtab.facts.probe.transfer import Meter, Source, TransferObserver, bar_class, fetch_blob, part_of, run_all
+from trimtab.messages import msg
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+ENDPOINT = "https://huggingface.co"
+LOOK_UP_S = 15.0
+PIECE_BYTES = 1 << 18
+MAX_PLAIN_BYTES = 50_000_000_000
+"""Larger files come only by Xet (huggingface_hub/constants.py, MAX_HTTP_DOWNLOAD_SIZE)."""
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+def _free_bytes(path: Path) -> int:
+    existing = next(p for p in (path, *path.absolute().parents) if p.exists())
+    return shutil.disk_usage(existing).free
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """Where models come from and where they are kept. `token` None: the one that `hf auth login` left, if any."""
+
+    cache: Path
+    endpoint: str = ENDPOINT
+    token: str | None = None
+    offline: bool = False
+    modelscope: bool = False
+    known_ids: Sequence[str] = ()
+    free_bytes: Callable[[Path], int] = field(default=_free_bytes)
+
+
+def hub_from_environment(environ: Mapping[str, str] = os.environ, known_ids: Sequence[str] = ()) -> Hub:
+    """The hub that the variables name (huggingface_hub/constants.py 2.4): HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE,
+    HF_HUB_OFFLINE, and VLLM_USE_MODELSCOPE (vllm/envs.py 0.32). `known_ids`: models to suggest for a misspelt id.
+    """
+    home = environ.get("HF_HOME") or os.path.join(environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
+    cache = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
+    offline = environ.get("HF_HUB_OFFLINE") or environ.get("TRANSFORMERS_OFFLINE") or ""
+    return Hub(
+        cache=Path(os.path.expandvars(os.path.expanduser(cache))),
+        endpoint=(environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/"),
+        token=environ.get("HF_TOKEN") or environ.get("HUGGING_FACE_HUB_TOKEN") or None,
+        offline=offline.upper() in ("1", "ON", "YES", "TRUE"),
+        modelscope=environ.get("VLLM_USE_MODELSCOPE", "").strip().lower() in ("1", "true"),
+        known_ids=known_ids,
+    )
+
+
+def is_model_id(text: str) -> bool:
+    """Whether `text` can be an id: `name` or `owner/name` in the letters that the hub allows."""
+    return bool(_ID.fullmatch(text)) and len(text) <= 96 and not any(s in text for s in ("--", ".."))
+
+
+def fetch(model_id: str, hub: Hub, observer: TransferObserver, *, revision: str = "main") -> Path:
+    """The directory with all that vLLM needs of the model; downloads what the cache lacks.
+
+    ModelError: gated, missing, misspelt, no weights, not cached while offline. HostError: no network, no disk, a
+    transfer that broke for good. UpstreamError: the hub or the mirror fails. UsageError: it refuses the token.
+    """
+    return _fetch(model_id, hub, observer, revision, needed_files, whole=True)
+
+
+def fetch_config(model_id: str, hub: Hub, observer: TransferObserver, *, revision: str = "main") -> Path:
+    """The directory with the model's JSON files alone: enough to plan and lint. Errors as for `fetch`."""
+    return _fetch(model_id, hub, observer, revision, json_files, whole=False)
+
+
+def _fetch(
+    model_id: str,
+    hub: Hub,
+    observer: TransferObserver,
+    revision: str,
+    choose: Callable[[Sequence[RepoFile]], list[RepoFile]],
+    *,
+    whole: bool,
+) -> Path:
+    if not is_model_id(model_id):
+        raise ModelError(
+            msg("{id} is not a model id", id=repr(model_id)),
+            hint=msg("An id is OWNER/NAME, for example Qwen/Qwen2.5-7B-Instruct; a directory starts with / or ./"),
+        )
+    if hub.modelscope:
+        from trimtab.facts.probe.modelscope import fetch_from_modelscope
+
+        return fetch_from_modelscope(
+            model_id, hub.free_bytes, observer, choose, whole=whole, offline=hub.offline, revision=revision
+        )
+    repo = cached.CachedRepo(hub.cache, model_id)
+    if hub.offline:
+        found = repo.snapshot(revision, whole=whole)
+        if found is None:
+            raise hub_errors.not_cached(model_id, hub.cache)
+        return found
+    try:
+        return _Download(model_id, hub, repo, observer).run(revision, choose, whole=whole)
+    except hub_errors.client_errors() as error:
+        problem = hub_errors.explain(error, model_id, hub, revision)
+    found = repo.snapshot(revision, whole=whole) if hub_errors.may_use_cache(problem) else None
+    if found is None:
+        raise problem
+    observer.noted(msg("using the copy in the cache, because {reason}", reason=problem.message))
+    return found
+
+
+def client(hub: Hub) -> HfApi:
+    """The hub's own client, silent. The import takes about half a second: nothing else may import it earlier."""
+    # Read at import: without it the client asks the hub for a list of tools that it may run under.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import huggingface_hub
+        from huggingface_hub import constants
+
+    # The client writes and counts in pieces of 10 MiB: so much a cut loses, and so rarely a slow line shows progress.
+    constants.DOWNLOAD_CHUNK_SIZE = PIECE_BYTES
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
+    token = hub.token if hub.token is not None else huggingface_hub.get_token()
+    return huggingface_hub.HfApi(endpoint=hub.endpoint, token=token or False, library_name="trimtab")
+
+
+class _Download:
+    """One model's download: what the repository holds, what the cache lacks, and the transfers."""
+
+    def __init__(self, model_id: str, hub: Hub, repo: cached.CachedRepo, observer: TransferObserver) -> None:
+        self.model_id, self.hub, self.repo, self.observer = model_id, hub, repo, observer
+        self.api = client(hub)
+
+    def run(self, revision: str, choose: Callable[[Sequence[RepoFile]], list[RepoFile]], *, whole: bool) -> Path:
+        info = self.api.model_info(self.model_id, revision=revision, files_metadata=True, timeout=LOOK_UP_S)
+        files = [
+            RepoFile(s.rfilename, s.size, s.lfs.sha256 if s.lfs is not None else None) for s in info.siblings or []
+        ]
+        if whole and not weight_files(files):
+            raise _no_weights(self.model_id, files)
+        commit = info.sha or revision
+        chosen = choose(files)
+        missing = [f for f in chosen if not (self.repo.pointer(commit, f.name)).exists()]
+        if missing:
+            self._check_disk(missing)
+            self._transfer(commit, missing)
+        self.repo.write_ref(revision, commit)
+        return self.repo.directory(commit)
+
+    def _check_disk(self, missing: Sequence[RepoFile]) -> None:
+        need = sum(f.size or 0 for f in missing) - sum(self._have(f) for f in missing)
+        free = self.hub.free_bytes(self.hub.cache)
+        if need > free:
+            raise HostError(
+                msg(
+                    "{id} needs {need:.2f} GiB more on disk; {free:.2f} GiB are free in {path}",
+                    id=self.model_id, need=need / 2**30, free=free / 2**30, path=self.hub.cache,
+                ),
+                hint=msg("Free some space, or name a larger disk with HF_HOME."),
+            )  # fmt: skip
+
+    def _have(self, file: RepoFile) -> int:
+        if file.sha256 is None:
+            return 0
+        blob = self.repo.blob(file.sha256)
+        there = blob if blob.exists() else part_of(blob)
+        return there.stat().st_size if there.exists() else 0
+
+    def _transfer(self, commit: str, missing: Sequence[RepoFile]) -> None:
+        stop, meter = threading.Event(), Meter(sum(f.size or 0 for f in missing))
+        # The large ones last: a configuration that the hub refuses (gated) ends it before anything large has moved.
+        ordered = sorted(missing, key=lambda f: (f.sha256 is not None, f.name))
+        jobs = [partial(self._one, commit, file, meter) for file in ordered]
+        run_all(jobs, meter, self.observer, stop=stop)
+
+    def _one(self, commit: str, file: RepoFile, meter: Meter, stop: threading.Event) -> None:
+        if file.sha256 is not None and file.size is not None and file.size <= MAX_PLAIN_BYTES:
+            from huggingface_hub import hf_hub_url
+            from huggingface_hub.utils._headers import build_hf_headers
+
+            source = Source(
+                name=file.name,
+                url=hf_hub_url(self.model_id, file.name, revision=commit, endpoint=self.hub.endpoint),
+                headers=build_hf_headers(token=self.api.token, library_name="trimtab"),
+                size=file.size,
+                sha256=file.sha256,
+            )
+            fetch_blob(source, self.repo.blob(file.sha256), meter, stop)
+        # Links the blob into the snapshot; fetches the file when it is small, or too large for plain HTTP.
+        self.api.hf_hub_download(
+            self.model_id, file.name, revision=commit, cache_dir=self.hub.cache,
+            tqdm_class=bar_class(file.name, meter, stop),
+        )  # fmt: skip
+
+
+def _no_weights(model_id: str, files: Sequence[RepoFile]) -> ModelError:
+    if any(f.name.endswith(".gguf") for f in files):
+        return ModelError(
+            msg("{id} holds GGUF files alone, no weights that vLLM loads by default", id=model_id),
+            hint=msg("Take the original model: its card names it as base model."),
+        )
+    if any(f.name == "adapter_config.json" for f in files):
+        return ModelError(
+            msg("{id} is a LoRA adapter, not a model", id=model_id),
+            hint=msg("Serve its base model with --enable-lora and --lora-modules NAME={id}.", id=model_id),
+        )
+    return ModelError(
+        msg(
+            "{id} holds no weights (*.safetensors, *.bin, *.pt); it holds {kinds}",
+            id=model_id, kinds=", ".join(formats(files)) or msg("nothing"),
+        ),
+        hint=msg("Check the id: the weights may lie in another repository of the same owner."),
+    )  # fmt: skip
