@@ -1,0 +1,119 @@
+"""GPU specs as people write them, and what the table says of each."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.errors import UsageError
+from trimtab.facts.gpu import cpu, gpu_names, parse_gpus
+
+SPELLINGS = {
+    "8xA10": (8, "A10", 22.05),
+    "H200": (1, "H200", 139.8),
+    "2xH100-80": (2, "H100", 79.2),
+    "24GiB": (1, "24 GiB", 24.0),
+    "4xRTX A6000 48GB": (4, "RTX A6000", 47.5),
+    "1xH200 141GB": (1, "H200", 139.8),
+    "8 x A10": (8, "A10", 22.05),
+    "8x NVIDIA A100-SXM4-40GB": (8, "A100", 39.4),
+    "NVIDIA GeForce RTX 3090": (1, "RTX 3090", 23.58),
+    "H100 80GB HBM3": (1, "H100", 79.2),
+    "H100 NVL 94GB": (1, "H100 NVL", 93.01),
+    "H20 141GB (implied: 0.05 utilisation = 6.99 GiB)": (1, "H20", 139.52),
+    "H20 96GB": (1, "H20", 95.6),
+    "RTX 4090 48GB (modded)": (1, "RTX 4090", 47.5),
+    "RTX 4090 D 24GB": (1, "RTX 4090 D", 23.55),
+    "RTX 6000 Ada 48GB": (1, "RTX 6000 Ada", 47.5),
+    "RTX PRO 6000 96GB": (1, "RTX PRO 6000", 94.97),
+    "DGX Spark GB10 128GB": (1, "GB10", 121.6),
+    "MI300X 192GB": (1, "MI300X", 191.98),
+    "B200 180GB": (1, "B200", 178.36),
+    "GH200 96GB": (1, "GH200", 95.58),
+    "T4 16GB": (1, "T4", 14.56),
+    "80GB card (A100/H100)": (1, "80 GB card", 78.4),
+    "24GB GeForce (RTX 3090/4090 class)": (1, "24 GB card", 23.52),
+    "AMD ROCm device (80 GiB reported)": (1, "80 GiB", 80.0),
+    "A40-48Q (vGPU) 48GB": (1, "A40", 44.42),
+    "RTX 2060 12GB": (1, "RTX 2060", 11.76),
+    "L40S": (1, "L40S", 44.42),
+}
+
+
+@pytest.mark.parametrize("spec", SPELLINGS)
+def test_spellings(spec: str) -> None:
+    expected = SPELLINGS[spec]
+    if expected is None:
+        with pytest.raises(UsageError):
+            parse_gpus(spec)
+        return
+    found = parse_gpus(spec)
+    assert (found.count, found.gpu.name, found.gpu.usable_gib.value) == (
+        *expected[:2],
+        pytest.approx(expected[2], abs=0.02),
+    )
+    assert not found.notes
+
+
+@pytest.mark.parametrize("name", gpu_names())
+def test_every_name_reads_as_itself(name: str) -> None:
+    found = parse_gpus(f"2x{name}")
+    assert (found.count, found.gpu.name) == (2, name)
+    assert 0 < found.gpu.usable_gib.value <= found.gpu.nominal_gb
+
+
+def test_the_table_says_where_memory_is_from() -> None:
+    assert parse_gpus("H200").gpu.usable_gib.source == "measured"
+    assert parse_gpus("RTX 4070").gpu.usable_gib.source == "assumed"
+
+
+def test_a_wrong_amount_is_said() -> None:
+    found = parse_gpus("8 x A10 32G")
+    assert found.gpu.nominal_gb == 24
+    assert "A10 has 24 GB, not 32 GB" in str(found.notes[0])
+
+
+def test_mixed_kinds_are_named() -> None:
+    found = parse_gpus("RTX 5070 Ti 16GB + RTX 5090 D 32GB")
+    assert found.count == 2
+    assert found.mixed
+    assert found.gpu.name == "RTX 5070 Ti"
+    assert "1xRTX 5070 Ti + 1xRTX 5090 D" in str(found.notes[-1])
+
+
+@pytest.mark.parametrize(("spec", "near"), [("2xH10O", "H100"), ("RTX 4900", "RTX 4090"), ("L40X", "L40")])
+def test_typos_name_the_nearest(spec: str, near: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_gpus(spec)
+    assert near in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("spec", ["", "  ", "0xA10", "99999xA10", "x", "(only a remark)", "3x"])
+def test_no_gpu(spec: str) -> None:
+    with pytest.raises(UsageError):
+        parse_gpus(spec)
+
+
+def test_mig() -> None:
+    found = parse_gpus("A100-80 MIG 3g.40gb").gpu
+    assert found.mig == "3g.40gb"
+    assert found.usable_gib.source == "assumed"
+    assert 38 < found.usable_gib.value < 40
+    with pytest.raises(UsageError, match=r"no MIG profile 5g\.50gb"):
+        parse_gpus("H100 5g.50gb")
+
+
+def test_capability() -> None:
+    assert parse_gpus("H100").gpu.cuda_capability == (9, 0)
+    assert parse_gpus("MI300X").gpu.cuda_capability is None
+    assert cpu(64).gpu.cuda_capability is None
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_read_or_refused(spec: str) -> None:
+    try:
+        found = parse_gpus(spec)
+    except UsageError:
+        return
+    assert found.count >= 1
