@@ -1,0 +1,1 @@
+"""How launches are read from each form of text; nothing is executed, the environment is never read."""

@@ -1,0 +1,149 @@
+"""`docker run` and its like: the container's options, its image, and the arguments that reach vLLM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand, Source, Span, Value
+from trimtab.engine.reading import arguments
+from trimtab.engine.source import Word
+
+ENGINES = {"docker", "podman", "nerdctl", "docker.exe"}
+# `docker run --help`, 28.0: options that take no value; all others take one.
+BARE = {
+    "--detach", "--disable-content-trust", "--help", "--init", "--interactive", "--no-healthcheck",
+    "--oom-kill-disable", "--privileged", "--publish-all", "--quiet", "--read-only", "--rm", "--sig-proxy", "--tty",
+    "--replace", "--rmi", "--no-hosts", "--env-host", "--http-proxy", "--tls-verify",
+}  # fmt: skip
+BARE_SHORT = set("dqiPt")
+LONG = {"-e": "--env", "-v": "--volume", "-p": "--publish", "-m": "--memory", "-w": "--workdir", "-u": "--user"}
+MODEL_FLAGS = (
+    "--model",
+    "--tensor-parallel-size",
+    "--served-model-name",
+    "--max-model-len",
+    "--gpu-memory-utilization",
+)
+
+
+@dataclass(slots=True)
+class Options:
+    """The options before the image, by their long name."""
+
+    uses: list[tuple[str, str, Span, bool]] = field(default_factory=list)
+
+    def all(self, name: str) -> list[Value]:
+        return [Value(text, span, not known) for key, text, span, known in self.uses if key == name]
+
+    def last(self, *names: str) -> Value | None:
+        found = [v for name in names for v in self.all(name)]
+        return found[-1] if found else None
+
+
+def read_run(
+    words: Sequence[Word], env: Mapping[str, EnvUse], span: Span, source: Source, arity: Arity | None
+) -> LaunchCommand | None:
+    """The launch that a `docker run` is, None for any other command."""
+    first = _run_at(words)
+    if first is None:
+        return None
+    options, image_at = _options(words, first)
+    if image_at >= len(words):
+        return None
+    image, rest = words[image_at], list(words[image_at + 1 :])
+    entrypoint = options.last("--entrypoint")
+    argv = [*_entry_words(words[first:image_at]), *rest] if entrypoint else rest
+    start = arguments.find_start(argv)
+    if start is None and (entrypoint or not _serves(image, rest)):
+        return None
+    box = _container(options, image)
+    inner = argv[start.arguments :] if start else rest
+    subcommand = start.subcommand if start else "serve"
+    return arguments.launch(inner, subcommand, Form.DOCKER, source, span, _environment(options, env), box, arity)
+
+
+def _run_at(words: Sequence[Word]) -> int | None:
+    for i, word in enumerate(words[:-1]):
+        if word.text.rpartition("/")[2] in ENGINES:
+            return next((j + 1 for j in range(i + 1, len(words)) if words[j].text in ("run", "create")), None)
+        if i == 0 and word.text.rpartition("/")[2] not in arguments.WRAPPERS:
+            return None
+    return None
+
+
+def _options(words: Sequence[Word], i: int) -> tuple[Options, int]:
+    options = Options()
+    while i < len(words):
+        word = words[i]
+        if not word.text.startswith("-") or word.text == "-":
+            break
+        name, equals, value = word.text.partition("=")
+        shift = len(name) + 1
+        if not name.startswith("--") and len(name) > 2:
+            bundle = name.lstrip("-")
+            rest = bundle.lstrip("".join(BARE_SHORT))
+            if not rest:
+                i += 1
+                continue
+            name, value = f"-{rest[0]}", rest[1:] + equals + value
+            shift = len(word.text) - len(value)
+            equals = value
+        if name in BARE or name.lstrip("-") in BARE_SHORT:
+            i += 1
+            continue
+        key = LONG.get(name, name)
+        if equals:
+            options.uses.append((key, value, word.source_span(shift), word.known))
+        elif i + 1 < len(words):
+            i += 1
+            options.uses.append((key, words[i].text, words[i].source_span(), words[i].known))
+        i += 1
+    return options, i
+
+
+def _entry_words(words: Sequence[Word]) -> list[Word]:
+    for i, word in enumerate(words):
+        if word.text == "--entrypoint" and i + 1 < len(words):
+            return [words[i + 1]]
+        if word.text.startswith("--entrypoint="):
+            cut = len("--entrypoint=")
+            return [Word(word.text[cut:], word.at[cut:], Span(word.at[cut], word.span.end), word.layer, word.known)]
+    return []
+
+
+def _serves(image: Word, rest: Sequence[Word]) -> bool:
+    name = image.text.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    if name.startswith("vllm-openai"):
+        return not rest or rest[0].text.startswith("-") or not re.fullmatch(r"(ba|z|da)?sh|python3?", rest[0].text)
+    return ("vllm" in image.text or not image.known) and any(w.text.startswith(MODEL_FLAGS) for w in rest)
+
+
+def _container(options: Options, image: Word) -> Container:
+    gpus = options.last("--gpus")
+    devices = re.search(r"device=([\w,:.-]+)", gpus.text) if gpus else None
+    ids = tuple(devices.group(1).split(",")) if devices else ()
+    return Container(
+        image=Value(image.text, image.source_span(), not image.known),
+        gpus=gpus,
+        device_ids=ids,
+        gpu_count=len(ids) or (int(gpus.text) if gpus and gpus.text.isdigit() else None),
+        shm_size=options.last("--shm-size"),
+        ipc=options.last("--ipc"),
+        runtime=options.last("--runtime"),
+        network=options.last("--network", "--net"),
+        ports=tuple(v.text for v in options.all("--publish")),
+        volumes=tuple(v.text for v in options.all("--volume")),
+    )
+
+
+def _environment(options: Options, env: Mapping[str, EnvUse]) -> dict[str, EnvUse]:
+    found: dict[str, EnvUse] = {}
+    for use in options.all("--env"):
+        name, equals, value = use.text.partition("=")
+        span = use.span or Span(0, 0)
+        passed = env.get(name)
+        given = value if equals else (passed.value if passed else None)
+        found[name] = EnvUse(name, given, span, span, use.unknown)
+    return found

@@ -1,0 +1,241 @@
+"""Launches in shell text, by tree-sitter-bash: commands, assignments and exports in their order; nothing is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+from trimtab.engine.command import Arity, EnvUse, Form, LaunchCommand, Source
+from trimtab.engine.reading import arguments, docker
+from trimtab.engine.reading.shellwords import Variables, nested, word_of, words_of
+from trimtab.engine.source import Layer, Problem, Span, Word
+from trimtab.messages import Message, msg
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+PLACEHOLDER = re.compile(
+    rb"(?<![<\w])<(?=[A-Za-z0-9])[^<>\n|&;`'\"]*(?<![\s])>|(?<=[\w./:=-])<(?=[A-Za-z0-9])[\w ./-]*>"
+)
+SHELLS = {"bash", "sh", "zsh", "dash", "ash"}
+CARRIERS = {
+    "ssh",
+    "tmux",
+    "screen",
+    "eval",
+    "su",
+    "xargs",
+    "script",
+    "watch",
+    "parallel",
+    "pdsh",
+    "clush",
+    "kubectl",
+    "docker",
+}
+DEEPEST = 6
+
+
+@cache
+def _parser() -> Parser:
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+@dataclass(slots=True)
+class State:
+    """What the text has set so far."""
+
+    source: Source
+    arity: Arity | None
+    form: Form | None = None
+    scalars: dict[str, Word] = field(default_factory=dict)
+    arrays: dict[str, tuple[Word, ...]] = field(default_factory=dict)
+    exported: dict[str, EnvUse] = field(default_factory=dict)
+    commands: list[LaunchCommand] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    depth: int = 0
+
+    @property
+    def variables(self) -> Variables:
+        return Variables(self.scalars, self.arrays)
+
+
+def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list[LaunchCommand], list[Problem]]:
+    """Launches in the shell text `layer`, in order, and what could not be read near them."""
+    state = State(source, arity)
+    read_layer(layer, state)
+    return state.commands, state.problems
+
+
+def read_layer(layer: Layer, state: State) -> None:
+    """Read one text into `state`."""
+    masked = PLACEHOLDER.sub(lambda m: b"x" * len(m.group()), layer.data)
+    tree = _parser().parse(masked)
+    found = len(state.commands)
+    for node in _statements(tree.root_node):
+        _HANDLERS[node.type](node, layer, state)
+    _report_errors(tree.root_node, layer, state, state.commands[found:])
+
+
+def _statements(root: Node) -> Iterator[Node]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type in _HANDLERS:
+            yield node
+        if node.type not in _LEAVES:
+            stack.extend(reversed(node.named_children))
+
+
+def _assignment(node: Node, layer: Layer, state: State, exported: bool = False) -> None:
+    name_node, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    if name_node is None or name_node.type != "variable_name":
+        return
+    name = (name_node.text or b"").decode()
+    if value is not None and value.type == "array":
+        state.arrays[name] = tuple(w for child in value.named_children for w in words_of(child, layer, state.variables))
+        return
+    word = _assigned(node, value, layer, state)
+    state.scalars[name] = word
+    if exported or name in state.exported:
+        state.exported[name] = _env(node, name, word, layer)
+
+
+def _assigned(node: Node, value: Node | None, layer: Layer, state: State) -> Word:
+    if value is None:
+        return Word("", [node.end_byte], Span(node.end_byte, node.end_byte), layer)
+    word = word_of(value, layer, state.variables)
+    appended = any(child.type == "+=" for child in node.children)
+    return Word(word.text, word.at, word.span, word.layer, False) if appended or _conditional(node) else word
+
+
+def _conditional(node: Node) -> bool:
+    parent = node.parent
+    while parent is not None and parent.type != "function_definition":
+        if parent.type in ("if_statement", "case_statement", "while_statement", "for_statement", "list"):
+            return True
+        parent = parent.parent
+    return False
+
+
+def _env(node: Node, name: str, word: Word, layer: Layer) -> EnvUse:
+    span = layer.root_span(Span(node.start_byte, node.end_byte))
+    return EnvUse(name, word.text, span, word.source_span(), not word.known)
+
+
+def _declaration(node: Node, layer: Layer, state: State) -> None:
+    exported = (node.children[0].type == "export") if node.children else False
+    exported = exported or b" -x" in (node.text or b"")
+    for child in node.named_children:
+        if child.type == "variable_assignment":
+            _assignment(child, layer, state, exported)
+        elif child.type == "variable_name" and exported:
+            name = (child.text or b"").decode()
+            if name in state.scalars:
+                state.exported[name] = _env(child, name, state.scalars[name], layer)
+
+
+def _unset(node: Node, layer: Layer, state: State) -> None:
+    for child in node.named_children:
+        name = (child.text or b"").decode("utf-8", "replace")
+        state.scalars.pop(name, None)
+        state.arrays.pop(name, None)
+        state.exported.pop(name, None)
+
+
+def _loop(node: Node, layer: Layer, state: State) -> None:
+    variable = node.child_by_field_name("variable")
+    if variable is not None:
+        name = (variable.text or b"").decode("utf-8", "replace")
+        state.scalars[name] = Word(f"${name}", [variable.start_byte] * (len(name) + 2), Span(0, 0), layer, False)
+
+
+def _command(node: Node, layer: Layer, state: State) -> None:
+    env: dict[str, EnvUse] = dict(state.exported)
+    words: list[Word] = []
+    for child in node.named_children:
+        if child.type == "variable_assignment":
+            name_node = child.child_by_field_name("name")
+            name = (name_node.text or b"").decode("utf-8", "replace") if name_node else ""
+            env[name] = _env(child, name, _assigned(child, child.child_by_field_name("value"), layer, state), layer)
+        elif child.type == "command_name":
+            words += words_of(child.named_children[0], layer, state.variables) if child.named_children else []
+        elif not child.type.endswith(("redirect", "comment")) and child.type != "herestring_redirect":
+            words += words_of(child, layer, state.variables)
+    if words:
+        run(words, env, layer.root_span(Span(node.start_byte, node.end_byte)), state)
+
+
+def run(words: list[Word], env: dict[str, EnvUse], span: Span, state: State) -> None:
+    """Take the launch, if any, that a process with these words is."""
+    start = arguments.find_start(words)
+    inner = docker.read_run(words, env, span, state.source, state.arity) if start is None else None
+    if start is not None:
+        for word in words[: start.first]:
+            env.update(_assignment_word(word))
+        form = state.form or (Form.SERVE if start.subcommand == "serve" else Form.API_SERVER)
+        state.commands.append(
+            arguments.launch(
+                words[start.arguments :], start.subcommand, form, state.source, span, env, None, state.arity
+            )
+        )
+    elif isinstance(inner, LaunchCommand):
+        state.commands.append(inner)
+    else:
+        _scripts(words, state)
+
+
+def _scripts(words: list[Word], state: State) -> None:
+    names = {w.text.rpartition("/")[2] for w in words}
+    if not names & (SHELLS | CARRIERS) or state.depth >= DEEPEST:
+        return
+    for word in words:
+        if "vllm" in word.text and re.search(r"\s", word.text):
+            state.depth += 1
+            read_layer(nested(word), state)
+            state.depth -= 1
+
+
+def _assignment_word(word: Word) -> dict[str, EnvUse]:
+    name, equals, value = word.text.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        return {}
+    return {name: EnvUse(name, value, word.source_span(), word.source_span(len(name) + 1), not word.known)}
+
+
+def _report_errors(root: Node, layer: Layer, state: State, found: list[LaunchCommand]) -> None:
+    if not root.has_error:
+        return
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.is_missing or node.type == "ERROR":
+            span = layer.root_span(Span(node.start_byte, node.end_byte))
+            text = (node.text or b"").decode("utf-8", "replace")
+            if "vllm" in text or any(c.span.start <= span.start <= c.span.end for c in found):
+                state.problems.append(state.source.problem(_what_is_wrong(node, text), span))
+        elif node.has_error:
+            stack.extend(reversed(node.children))
+
+
+def _what_is_wrong(node: Node, text: str) -> Message:
+    quotes = [q for q in "\"'`" if (node.is_missing and node.type == q) or text.count(q) % 2]
+    if quotes:
+        return msg("The quote {quote} is opened here or before and never closed.", quote=quotes[0])
+    return msg("This cannot be read as a shell command: {text}", text=text[:60])
+
+
+_HANDLERS = {
+    "command": _command,
+    "variable_assignment": _assignment,
+    "declaration_command": _declaration,
+    "unset_command": _unset,
+    "for_statement": _loop,
+}
+_LEAVES = {"command", "variable_assignment", "declaration_command", "unset_command", "heredoc_redirect", "comment"}

@@ -1,0 +1,58 @@
+"""LaunchCommand as a value: from words to words."""
+
+from __future__ import annotations
+
+from trimtab.engine.command import Form, LaunchCommand, read_commands
+
+
+def test_from_argv_and_back() -> None:
+    argv = ["vllm", "serve", "Qwen/Qwen3-8B", "-tp", "2", "--max_model_len=4096", "--no-enable-prefix-caching",
+            "--speculative-config", '{"method": "it\'s"}', "--compilation-config.mode", "3"]  # fmt: skip
+    command = LaunchCommand.from_argv(argv, {"VLLM_USE_V1": "1"})
+    assert command.form is Form.ARGV
+    assert command.model is not None
+    assert command.model.text == "Qwen/Qwen3-8B"
+    assert command.get("tensor-parallel-size") == "2"
+    assert command.get("max-model-len") == "4096"
+    assert command.get("compilation-config") is None
+    assert command.get("compilation-config.mode") == "3"
+    assert command.last("enable-prefix-caching") is not None
+    assert not command.has("enable-prefix-caching")
+    assert command.env["VLLM_USE_V1"].value == "1"
+    assert command.argv() == [
+        "vllm", "serve", "Qwen/Qwen3-8B", "--tensor-parallel-size", "2", "--max-model-len", "4096",
+        "--no-enable-prefix-caching", "--speculative-config", '{"method": "it\'s"}', "--compilation-config.mode", "3",
+    ]  # fmt: skip
+
+
+def test_spans_of_from_argv_are_those_of_the_quoted_line() -> None:
+    command = LaunchCommand.from_argv(["serve", "m", "--hf-overrides={'ü': 1}", "--dtype", "half"])
+    flag = command.flags[0]
+    assert command.source.data[flag.span.start : flag.span.end].decode() == "'--hf-overrides={'\"'\"'ü'\"'\"': 1}'"
+    assert flag.value_span is not None
+    dtype = command.flags[1].value_span
+    assert dtype is not None
+    assert command.source.data[dtype.start : dtype.end] == b"half"
+
+
+def test_with_and_without_flag() -> None:
+    command = LaunchCommand.from_argv(["vllm", "serve", "m", "--dtype", "half", "--dtype", "auto"])
+    assert command.with_flag("dtype", "bfloat16").argv() == ["vllm", "serve", "m", "--dtype", "bfloat16"]
+    assert command.without_flag("dtype").argv() == ["vllm", "serve", "m"]
+    assert command.with_flag("enforce-eager").has("enforce-eager")
+
+
+def test_one_line_of_each_kind() -> None:
+    reading = read_commands(
+        "export HF_TOKEN=x\nCUDA_VISIBLE_DEVICES=0,1 nohup vllm serve m -tp 2 \\\n  --dtype 'half' &\n"
+        "sudo docker run --gpus '\"device=0,1\"' --ipc=host -e A=b vllm/vllm-openai:v0.6.3 --model n\n"
+        "python3 -m vllm.entrypoints.openai.api_server --model o\nvllm bench serve --model p\n"
+    )
+    assert not reading.problems
+    serve, docker, server = reading.commands
+    assert serve.get("dtype") == "half"
+    assert {n: u.value for n, u in serve.env.items()} == {"HF_TOKEN": "x", "CUDA_VISIBLE_DEVICES": "0,1"}
+    assert docker.container is not None
+    assert (docker.container.version, docker.container.device_ids) == ("0.6.3", ("0", "1"))
+    assert server.model is not None
+    assert server.model.text == "o"
