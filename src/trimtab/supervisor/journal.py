@@ -1,0 +1,65 @@
+"""What happened to one server: JSON lines that are only ever appended; status and reports are read from it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+FILE = "journal.jsonl"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that happened. `what` is `state`, `log` (a line that matters) or `signal`."""
+
+    at: float  # seconds since the epoch
+    what: str
+    state: str = ""
+    previous: str = ""
+    reason: str = ""
+    data: dict[str, Any] = {}
+
+
+class Journal:
+    """Appends entries; each is one write, so that a crash can tear only the last line."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = directory / FILE
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        size = os.fstat(self._fd).st_size
+        if size and os.pread(self._fd, 1, size - 1) != b"\n":  # a torn line stays alone on its line
+            os.write(self._fd, b"\n")
+
+    def append(self, what: str, **fields: Any) -> Entry:
+        """Write one entry and force it to the disk."""
+        entry = Entry(at=time.time(), what=what, **fields)
+        os.write(self._fd, msgspec.json.encode(entry) + b"\n")
+        os.fsync(self._fd)
+        return entry
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def read_journal(directory: Path) -> Iterator[Entry]:
+    """The entries of `directory`'s journal, oldest first; lines torn by a crash are left out."""
+    path = directory / FILE
+    if not path.is_file():
+        return
+    with path.open("rb") as lines:
+        for line in lines:
+            entry = _entry(line)
+            if entry is not None:
+                yield entry
+
+
+def _entry(line: bytes) -> Entry | None:
+    try:
+        return msgspec.json.decode(line, type=Entry)
+    except msgspec.DecodeError:
+        return None

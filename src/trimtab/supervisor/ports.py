@@ -1,0 +1,86 @@
+"""Ports of this host: which is free, and who holds one that is not."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import psutil
+
+from trimtab.errors import HostError
+from trimtab.messages import Message, msg
+
+FIRST_PORT, TRIED = 8000, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that listens on a port; `pid` 0 when this user may not see it."""
+
+    pid: int
+    command: str
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there now, as vLLM binds: with SO_REUSEADDR."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(host: str, taken: Collection[int] = (), first: int = FIRST_PORT) -> int:
+    """The first port from `first` on that is free and not in `taken`. HostError when none of the next 1,000 is."""
+    for port in range(first, min(first + TRIED, 65536)):
+        if port not in taken and is_free(host, port):
+            return port
+    raise HostError(
+        msg("no free port from {first} to {last} on {host}", first=first, last=first + TRIED - 1, host=host),
+        hint=msg("Name a free one: --port N."),
+    )
+
+
+def holder(port: int) -> Holder | None:
+    """Who listens on `port`, as far as this user may see; None when nobody seems to."""
+    try:
+        connections = psutil.net_connections("tcp")
+    except psutil.AccessDenied:  # macOS, without root
+        return Holder(0, "")
+    for connection in connections:
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
+            return Holder(connection.pid or 0, _command(connection.pid))
+    return None
+
+
+def require_free(host: str, port: int) -> None:
+    """HostError naming who holds `port`, when it is taken or cannot be bound."""
+    if is_free(host, port):
+        return
+    found = holder(port)
+    raise HostError(
+        msg("port {port} on {host} is taken {by}", port=port, host=host, by=_by(found)),
+        hint=msg("Use another: --port {free}.", free=free_port(host, first=min(port + 1, 65000))),
+    )
+
+
+def _by(found: Holder | None) -> Message:
+    if found is None:
+        return msg("or may not be bound by this user")
+    if found.pid == 0:
+        return msg("by a process of another user")
+    return msg("by process {pid}: {command}", pid=found.pid, command=found.command)
+
+
+def _command(pid: int | None) -> str:
+    if pid is None:
+        return ""
+    try:
+        process = psutil.Process(pid)
+        return " ".join(process.cmdline())[:200] or process.name()
+    except psutil.Error:
+        return ""

@@ -1,0 +1,206 @@
+"""The operating system's side of one engine: start it in a session of its own, pump its output, end all of it.
+
+The only module that starts and signals processes. No policy: it does what it is told and says what it saw.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from trimtab.errors import HostError, UsageError
+from trimtab.messages import msg
+from trimtab.supervisor.policy import ExitStatus
+
+MARK = "TRIMTAB_SERVER"  # in the environment of every process of an engine: finds those that left the session
+GUARD = Path(__file__).with_name("guard.py")
+GUARD_BOUND_S = 4.0  # what the guard gives the engine once the supervisor is gone, and then what it leaves behind
+LONGEST_LINE = 1 << 16  # bytes of a line that are looked at; the log file gets all of it
+LAST_OUTPUT_S = 2.0  # how long after the exit the pipe may stay open
+
+
+class Engine:
+    """A running engine. Its callbacks come from its threads: `on_line` per line of output, `on_exit` once, last."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        log_file: Path,
+        on_line: Callable[[str], None],
+        on_exit: Callable[[ExitStatus], None],
+    ) -> None:
+        """HostError when the program cannot be executed or the log file not be written."""
+        self.mark = uuid.uuid4().hex
+        self._on_line, self._on_exit = on_line, on_exit
+        self._log = _open_log(log_file)
+        self._control, theirs = socket.socketpair()
+        read, write = os.pipe()
+        try:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(GUARD), str(theirs.fileno()), str(GUARD_BOUND_S), "--", *argv],
+                stdin=subprocess.DEVNULL, stdout=write, stderr=write, pass_fds=(theirs.fileno(),),
+                env={**env, MARK: self.mark}, cwd=cwd, start_new_session=True,
+            )  # fmt: skip
+        finally:
+            os.close(write)
+            theirs.close()
+        self.group = self._guard.pid
+        self._pump = threading.Thread(target=self._copy_output, args=(read,), name="output", daemon=True)
+        self._pump.start()
+        self._said = self._control.makefile("rb")
+        self.pid = self._first_answer(argv)
+        threading.Thread(target=self._wait, name="wait", daemon=True).start()
+
+    def ask_to_end(self) -> None:
+        """SIGTERM to the engine's main process, which ends its own children; the guard ends what it forgets."""
+        try:
+            self._control.sendall(b"end\n")
+        except OSError:
+            self.kill()
+
+    def kill(self) -> None:
+        """SIGKILL to the whole group, at once."""
+        if self._guard.returncode is None:
+            _signal_group(self.group, signal.SIGKILL)
+
+    def _first_answer(self, argv: Sequence[str]) -> int:
+        line = self._said.readline()
+        said = json.loads(line) if line else {"failed": f"{argv[0]}: the guard process did not start"}
+        if "pid" in said:
+            return int(said["pid"])
+        self._guard.wait()
+        self._pump.join(LAST_OUTPUT_S)
+        self._hang_up()
+        self._log.close()
+        raise HostError(
+            msg("could not start the engine: {reason}", reason=said["failed"]),
+            hint=msg("Check the path of the engine's Python: trimtab engine list."),
+        )
+
+    def _wait(self) -> None:
+        status = self._exit_status()
+        members_gone(self.group, self.mark)
+        self._pump.join(LAST_OUTPUT_S)
+        self._log.close()
+        self._on_exit(status)
+
+    def _exit_status(self) -> ExitStatus:
+        """What the guard says, or, when it was killed together with the engine, how it ended itself."""
+        code: int | None = None
+        for line in self._said:
+            code = json.loads(line).get("exit", code)
+        returncode = self._guard.wait()
+        self._hang_up()
+        return ExitStatus(returncode if code is None else code)
+
+    def _hang_up(self) -> None:
+        self._said.close()
+        self._control.close()
+
+    def _copy_output(self, read: int) -> None:
+        with open(read, "rb", buffering=0) as pipe:
+            held = b""
+            while chunk := pipe.read(1 << 16):
+                self._keep(chunk)
+                *lines, held = (held + chunk).replace(b"\r", b"\n").split(b"\n")
+                held = held[:LONGEST_LINE]
+                for line in lines:
+                    if line:
+                        self._on_line(line[:LONGEST_LINE].decode("utf-8", "replace"))
+            if held:
+                self._on_line(held.decode("utf-8", "replace"))
+
+    def _keep(self, chunk: bytes) -> None:
+        """A full disk must not stop the engine, whose output would block: the log loses what does not fit."""
+        try:
+            self._log.write(chunk)
+        except (OSError, ValueError):
+            return
+
+
+def _open_log(file: Path) -> io.FileIO:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
+    except OSError as error:
+        raise HostError(
+            msg("cannot write the log file {file}: {reason}", file=file, reason=error.strerror),
+            hint=msg("Free the path or set XDG_STATE_HOME to a directory you may write."),
+        ) from error
+
+
+def started_at(pid: int) -> float | None:
+    """When process `pid` began, in seconds since the epoch; None when there is none (a zombie is none)."""
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+    except psutil.Error:
+        return None
+
+
+def is_alive(pid: int, started: float) -> bool:
+    """Whether `pid` is still the process that began at `started`; psutil reads clock ticks, so a second may differ."""
+    now = started_at(pid)
+    return now is not None and abs(now - started) < 1.0
+
+
+def members(group: int, mark: str) -> list[int]:
+    """Living processes of the session and group `group`, or carrying `mark` in their environment; no zombies."""
+    found: list[int] = []
+    for process in psutil.process_iter():
+        if process.pid in (0, os.getpid()):
+            continue
+        try:
+            belongs = group > 1 and group in (os.getsid(process.pid), os.getpgid(process.pid))
+            if (belongs or (mark and process.environ().get(MARK) == mark)) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except (psutil.Error, OSError):
+            continue  # ended meanwhile, or not ours to look at
+    return found
+
+
+def members_gone(group: int, mark: str, bound_s: float = 10.0) -> bool:
+    """Kill what is left of an engine until no member but zombies is there; False when `bound_s` was too short."""
+    end = time.monotonic() + bound_s
+    while left := members(group, mark):
+        for pid in left:
+            send(pid, signal.SIGKILL)
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def send(pid: int, number: int) -> None:
+    """Signal one process; a process that is gone is no error. UsageError when it belongs to someone else."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise UsageError(
+            msg("process {pid} belongs to another user", pid=pid),
+            hint=msg("Run the command as the user who started it."),
+        ) from error
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return

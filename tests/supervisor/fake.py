@@ -1,0 +1,88 @@
+"""Run the fake engine under the real supervisor: specs, a thread that supervises, waiting for journal entries."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from trimtab.supervisor import registry
+from trimtab.supervisor.journal import Entry, read_journal
+from trimtab.supervisor.ports import free_port
+from trimtab.supervisor.stopping import Stop
+from trimtab.supervisor.supervisor import Event, LaunchSpec, Outcome, supervise
+
+ENGINE = Path(__file__).parents[1] / "fakes" / "engine.py"
+WAIT_S = 30.0
+T = TypeVar("T")
+
+
+def wait_for(look: Callable[[], T | None]) -> T:
+    """Look until something is there; fail after a bound."""
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        found = look()
+        if found:
+            return found
+        threading.Event().wait(0.02)
+    raise AssertionError(f"not seen within {WAIT_S} s")
+
+
+def command(port: int, *knobs: str) -> tuple[str, ...]:
+    return (sys.executable, "-S", str(ENGINE), "--port", str(port), *knobs)
+
+
+def spec(state_dir: Path, *knobs: str, name: str = "fake", port: int | None = None, **more: object) -> LaunchSpec:
+    port = port or free_port("127.0.0.1", first=18100)
+    fields = {"env": dict(os.environ), "host": "127.0.0.1", "served_model": "fake", **more}
+    return LaunchSpec(name=name, argv=command(port, *knobs), port=port, state_dir=state_dir, **fields)  # type: ignore[arg-type]
+
+
+def seen_state(state_dir: Path, state: str, name: str = "fake") -> Entry | None:
+    entries = read_journal(registry.directory(state_dir, name))
+    return next((entry for entry in entries if entry.state == state), None)
+
+
+@dataclass
+class Run:
+    """A supervision in a thread of its own."""
+
+    spec: LaunchSpec
+    stop: Stop = field(default_factory=Stop)
+    events: list[Event] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.outcomes.append(supervise(self.spec, self.events.append, self.stop))
+        except BaseException as error:  # noqa: BLE001 - raised again in outcome()
+            self.errors.append(error)
+
+    def until(self, state: str) -> Entry:
+        return wait_for(lambda: seen_state(self.spec.state_dir, state, self.spec.name))
+
+    def record(self) -> registry.ServerRecord:
+        found = registry.read(self.spec.state_dir, self.spec.name)
+        assert found is not None
+        return found
+
+    def outcome(self) -> Outcome:
+        self._thread.join(WAIT_S)
+        assert not self._thread.is_alive()
+        if self.errors:
+            raise self.errors[0]
+        return self.outcomes[0]
+
+    def end(self) -> Outcome:
+        self.stop.request()
+        return self.outcome()
