@@ -242,7 +242,7 @@ class _Supervision:
                     self._engine.kill()
 
     def _enter(self, action: Enter) -> None:
-        """The only place where the state changes: journal, record, observer, in this order."""
+        """The only place where the state changes: record, journal, observer, in this order."""
         previous = State(self._record.state)
         if not allowed(previous, action.state):
             raise InternalError(msg("a server cannot go from {old} to {new}", old=previous, new=action.state))
@@ -253,8 +253,8 @@ class _Supervision:
         self._record = msgspec.structs.replace(
             self._record, state=action.state, reason=str(action.reason), ready_after_s=self._memory.ready_after_s
         )
-        self._journal.append("state", state=action.state, previous=previous, reason=str(action.reason))
         registry.write(self._spec.state_dir, self._record)
+        self._journal.append("state", state=action.state, previous=previous, reason=str(action.reason))
         self._observer(StateChanged(action.state, previous, action.reason, at_s))
         if action.state is State.READY and self._when_ready is not None:
             threading.Thread(
