@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from trimtab.errors import HostError, ModelError
 from trimtab.facts.probe import cached, hub_errors
+from trimtab.facts.probe.host import free_disk_bytes
 from trimtab.facts.probe.repo_files import RepoFile, formats, json_files, needed_files, weight_files
 from trimtab.facts.probe.transfer import Meter, Source, TransferObserver, bar_class, fetch_blob, part_of, run_all
 from trimtab.messages import msg
@@ -35,11 +35,6 @@ MAX_PLAIN_BYTES = 50_000_000_000
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
-def _free_bytes(path: Path) -> int:
-    existing = next(p for p in (path, *path.absolute().parents) if p.exists())
-    return shutil.disk_usage(existing).free
-
-
 @dataclass(frozen=True, slots=True)
 class Hub:
     """Where models come from and where they are kept. `token` None: the one that `hf auth login` left, if any."""
@@ -50,7 +45,7 @@ class Hub:
     offline: bool = False
     modelscope: bool = False
     known_ids: Sequence[str] = ()
-    free_bytes: Callable[[Path], int] = field(default=_free_bytes)
+    free_bytes: Callable[[Path], int] = field(default=free_disk_bytes)
 
 
 def hub_from_environment(environ: Mapping[str, str] = os.environ, known_ids: Sequence[str] = ()) -> Hub:
