@@ -25,3 +25,7 @@ FirstTokenTimeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Se
 AllowUnjudged = Annotated[
     bool, typer.Option("--allow-unjudged", help="Exit with 0 although a criterion could not be judged.")
 ]
+EngineRelease = Annotated[
+    str | None,
+    typer.Option("--version", help="vLLM version to install, e.g. 0.32.0; default: the newest that Trimtab knows."),
+]

@@ -1,0 +1,65 @@
+"""`trimtab engine install|list|remove`: the vLLM environments that Trimtab keeps."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trimtab.cli.format.engine import engine_json, engines_text, installed_text
+from trimtab.cli.options import AsJson, EngineRelease
+from trimtab.cli.progress import drawn
+from trimtab.cli.settings import dirs
+from trimtab.messages import msg
+from trimtab.supervisor.environments import installed
+from trimtab.supervisor.environments import remove as remove_engine
+from trimtab.supervisor.install import install_cpu, install_cuda
+
+app = typer.Typer(no_args_is_help=True, help="Install, list and remove vLLM environments.", rich_markup_mode=None)
+
+
+class Kind(StrEnum):
+    """What the engine computes on."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+def engines_root() -> Path:
+    """Where the engines live."""
+    return dirs().data / "engines"
+
+
+@app.command()
+def install(
+    kind: Annotated[Kind, typer.Argument(help="What it computes on.")],
+    version: EngineRelease = None,
+    as_json: AsJson = False,
+) -> int:
+    """Install vLLM into an environment of its own."""
+    lang = os.environ.get("TRIMTAB_LANG", "en")
+    with drawn(lang) as show:
+        engine = (install_cpu if kind is Kind.cpu else install_cuda)(engines_root(), version, show)
+    print(engine_json([engine]) if as_json else installed_text(engine, lang))
+    return 0
+
+
+@app.command("list")
+def list_engines(as_json: AsJson = False) -> int:
+    """The engines that are installed."""
+    engines = installed(engines_root())
+    print(engine_json(engines) if as_json else engines_text(engines, os.environ.get("TRIMTAB_LANG", "en")))
+    return 0
+
+
+@app.command()
+def remove(name: Annotated[str, typer.Argument(help="As `trimtab engine list` shows it, e.g. cpu-0.32.0.")]) -> int:
+    """Remove an engine's environment."""
+    gone = remove_engine(engines_root(), name)
+    text = msg("removed {directory}", directory=gone).text(os.environ.get("TRIMTAB_LANG", "en"))
+    print(text, file=sys.stderr)
+    return 0

@@ -1,0 +1,75 @@
+"""Run a helper command to its end, line by line, and leave none of its processes behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+GRACE_S = 5.0
+KEPT_LINES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended: its exit status (negative: the signal) and its last lines, stdout and stderr together."""
+
+    code: int
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def last(self) -> str:
+        """The last line that says something, or ""."""
+        return next((line.strip() for line in reversed(self.lines) if line.strip()), "")
+
+
+def run_command(
+    argv: Sequence[str | Path],
+    environ: Mapping[str, str],
+    on_line: Callable[[str], None] = lambda line: None,
+    cwd: Path | None = None,
+) -> Outcome:
+    """Run `argv` in a session of its own and give each line to `on_line`; OSError when it cannot be started.
+
+    Whatever ends the wait early (Ctrl-C, an error in `on_line`), the whole group is ended first.
+    """
+    kept: list[str] = []
+    child = subprocess.Popen(
+        [str(word) for word in argv],
+        env=dict(environ),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    assert child.stdout is not None
+    try:
+        for line in child.stdout:
+            kept.append(line.rstrip("\n"))
+            del kept[:-KEPT_LINES]
+            on_line(kept[-1])
+        return Outcome(child.wait(), tuple(kept))
+    finally:
+        _end_group(child)
+        child.stdout.close()
+
+
+def _end_group(child: subprocess.Popen[str]) -> None:
+    """TERM, then KILL, to the group, also when its leader has ended and left children."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(GRACE_S)

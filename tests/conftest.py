@@ -1,0 +1,111 @@
+"""What tests of the real engine share: one CPU engine and one demo model per machine, one running server per run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from trimtab.supervisor.demo import prepare_demo_model
+from trimtab.supervisor.environments import Engine, vllm_argv
+from trimtab.supervisor.install import install_cpu
+from trimtab.supervisor.progress import Progress
+
+START_S = 300
+
+
+@dataclass(frozen=True)
+class DemoServer:
+    """The shared server: its URL up to and with `/v1`, and its log."""
+
+    base_url: str
+    log: Path
+    model: str
+    max_model_len: int
+
+
+@pytest.fixture(scope="session")
+def test_cache() -> Path:
+    """Outlives a run: TRIMTAB_TEST_CACHE, else under the user's cache directory."""
+    named = os.environ.get("TRIMTAB_TEST_CACHE")
+    cache = Path(named) if named else platformdirs.user_cache_path("trimtab-tests", appauthor=False)
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache
+
+
+@pytest.fixture(scope="session")
+def cpu_engine(test_cache: Path) -> Engine:
+    """The real CPU build of vLLM, installed by Trimtab's own code the first time a test wants it."""
+    return install_cpu(test_cache / "engines", None, _ignore)
+
+
+@pytest.fixture(scope="session")
+def demo_model(test_cache: Path, cpu_engine: Engine) -> Path:
+    """The demo model's directory; tests must not write to it."""
+    return prepare_demo_model(test_cache / "models", cpu_engine, _ignore)
+
+
+@pytest.fixture(scope="session")
+def demo_server(cpu_engine: Engine, demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoServer]:
+    """One vLLM server of the demo model, started without Trimtab, ended with its whole group."""
+    log = tmp_path_factory.mktemp("demo-server") / "vllm.log"
+    port, length = _free_port(), 2048
+    argv = [*vllm_argv(cpu_engine), "serve", str(demo_model), "--served-model-name", "demo", "--enforce-eager"]
+    argv += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", str(length)]
+    quiet = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+    with log.open("wb") as out:
+        child = subprocess.Popen(
+            argv,
+            env={**os.environ, **cpu_engine.env, **quiet},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            _await_health(child, f"http://127.0.0.1:{port}/health", log)
+            yield DemoServer(f"http://127.0.0.1:{port}/v1", log, "demo", length)
+        finally:
+            _end(child)
+
+
+def _ignore(step: Progress) -> None:
+    """Tests watch the result, not the way there."""
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _await_health(child: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if child.poll() is not None:
+            pytest.fail(f"vLLM ended with {child.returncode}:\n{log.read_text(errors='replace')[-3000:]}")
+        with suppress(urllib.error.URLError, OSError), urllib.request.urlopen(url, timeout=2) as answer:
+            if answer.status == 200:
+                return
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(0.5)
+    pytest.fail(f"vLLM was not ready after {START_S} s:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(20)
