@@ -24,7 +24,6 @@ OUTPUT_TOKENS = 16
 _FIRST_LEVEL = 4
 _NEAR_SHARE = 0.01  # how far below the context a prompt counted by /tokenize may stay
 _GUESS_SHARE = 0.03  # the same for one whose length is only estimated
-_CUT_SHARE = 0.9  # an estimated prompt counts as cut when the server saw less than this of it
 
 _NONE: Mapping[str, object] = MappingProxyType({})
 
@@ -249,7 +248,7 @@ def was_cut(prompt: Prompt, done: Exchange) -> int | None:
     """The prompt tokens that the server counted, when they are fewer than were sent; None when all arrived."""
     if done.usage is None:
         return None
-    least = prompt.tokens if prompt.exact else int(prompt.tokens * _CUT_SHARE)
+    least = prompt.tokens if prompt.exact else int(prompt.tokens * (1 - _GUESS_SHARE))
     return done.usage.prompt_tokens if done.usage.prompt_tokens < least else None
 
 
@@ -264,11 +263,11 @@ def _judge_beyond(prompt: Prompt, done: Exchange, limit: int) -> tuple[bool | No
         )
     if done.status != 200 or done.fault is not None or done.trouble is not None:
         return False, measured, msg("one of {sent} was not refused with 400 but failed: {why}", sent=sent, why=done.why)
-    seen = was_cut(prompt, done)
-    if seen is not None:
-        return False, measured, msg("one of {sent} was not refused but silently cut to {seen}", sent=sent, seen=seen)
     if done.usage is None:
         return False, measured, msg("one of {sent} was not refused, and what was read of it is not counted", sent=sent)
+    seen = done.usage.prompt_tokens
+    if seen <= limit or was_cut(prompt, done) is not None:
+        return False, measured, msg("one of {sent} was not refused but silently cut to {seen}", sent=sent, seen=seen)
     return (
         None,
         measured,

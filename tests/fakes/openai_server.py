@@ -1,0 +1,269 @@
+"""A small OpenAI-compatible server on a real socket, in a thread, that misbehaves as its knobs say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+
+TEMPLATE_TOKENS = 9
+WORDS = ("Hello", " there", ",", " 你好", " friend")
+
+
+@dataclass
+class Knobs:
+    """How the server behaves; one word is one token, a chat adds `TEMPLATE_TOKENS`."""
+
+    models: tuple[str, ...] = ("demo",)
+    context: int = 512
+    state_context: bool = True
+    prefix: str = "/v1"
+    key: str | None = None
+    tokenize: bool = True
+    chat: bool = True
+    chat_template: bool = True
+    completions: bool = True
+    cuts_prompts: bool = False
+    refuse_status: int = 400
+    refuse_style: str = "vllm"  # vllm, openai, llama.cpp, text
+    answer: tuple[str, ...] = WORDS
+    finish_reason: str | None = "length"
+    usage: bool = True
+    fail_status: int = 0  # every generation answers with it
+    fail_streams_above: int = 0  # more streams at once than this end with an error event
+    hang_streams: bool = False
+    cut_streams: bool = False
+    dies_after: int = 0  # generations answered before the socket closes for good
+    restarts: bool = False  # its process looks younger at each look
+    old_parameters: bool = True  # takes max_tokens and temperature
+    models_page: str = "json"  # json, html, redirect, text, empty, 503, tls-notice
+    metrics: bool = True
+    vllm_metrics: bool = True
+    preemptions_per_request: float = 0.0
+    errors_per_request: int = 0
+    crlf: bool = False
+
+
+@dataclass
+class Seen:
+    """What the server saw."""
+
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    generations: int = 0
+    streams: int = 0
+    most_streams: int = 0
+    disconnects: int = 0
+    looks: int = 0
+    streaming: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+
+
+class FakeServer:
+    """The ASGI app and its knobs; `base_url` is set once it listens."""
+
+    def __init__(self, knobs: Knobs) -> None:
+        self.knobs, self.seen, self.base_url = knobs, Seen(), ""
+        self.server: uvicorn.Server | None = None
+        k = knobs
+        routes = [Route(f"{k.prefix}/models", self.models), Route("/tokenize", self.tokenize, methods=["POST"])]
+        if k.metrics:
+            routes.append(Route("/metrics", self.metrics))
+        if k.chat:
+            routes.append(Route(f"{k.prefix}/chat/completions", self.generate, methods=["POST"]))
+        if k.completions:
+            routes.append(Route(f"{k.prefix}/completions", self.generate, methods=["POST"]))
+        self.app = Starlette(routes=routes)
+
+    def allowed(self, request: Request) -> bool:
+        return self.knobs.key is None or request.headers.get("authorization") == f"Bearer {self.knobs.key}"
+
+    async def models(self, request: Request) -> Response:
+        page = self.knobs.models_page
+        if page == "html":
+            return HTMLResponse("<!DOCTYPE html><title>Sign in</title>")
+        if page == "redirect":
+            return RedirectResponse("https://login.example/", 302)
+        if page == "text":
+            return PlainTextResponse("it works")
+        if page == "503":
+            return JSONResponse({"error": {"message": "loading the model", "type": "unavailable"}}, 503)
+        if page == "tls-notice":
+            return HTMLResponse("<html>400 The plain HTTP request was sent to HTTPS port</html>", 400)
+        if not self.allowed(request):
+            return JSONResponse({"error": "Unauthorized"}, 401)
+        extra = {"max_model_len": self.knobs.context} if self.knobs.state_context else {}
+        names = () if page == "empty" else self.knobs.models
+        return JSONResponse({"object": "list", "data": [{"id": n, "object": "model", **extra} for n in names]})
+
+    async def tokenize(self, request: Request) -> Response:
+        if not self.knobs.tokenize:
+            return JSONResponse({"detail": "Not Found"}, 404)
+        return JSONResponse({"count": self.count(await request.json()), "max_model_len": self.knobs.context})
+
+    async def metrics(self, request: Request) -> Response:
+        if not self.knobs.vllm_metrics:
+            return PlainTextResponse("python_info 1.0\n")
+        self.seen.looks += 1
+        n, labels = self.seen.generations, 'engine="0",model_name="demo"'
+        start = 1.0e9 + (self.seen.looks if self.knobs.restarts else 0)
+        lines = [
+            "# TYPE vllm:num_preemptions_total counter",
+            f"process_start_time_seconds {start}",
+            f"vllm:num_preemptions_total{{{labels}}} {n * self.knobs.preemptions_per_request}",
+            f'vllm:request_success_total{{{labels},finished_reason="length"}} {n}',
+            f'vllm:request_success_total{{{labels},finished_reason="error"}} {n * self.knobs.errors_per_request}',
+            f"vllm:kv_cache_usage_perc{{{labels}}} 0.25",
+            'vllm:cache_config_info{block_size="16",gpu_memory_utilization="0.9",num_gpu_blocks="96"} 1.0',
+        ]
+        return PlainTextResponse("\n".join(lines) + "\n")
+
+    def count(self, body: dict[str, Any]) -> int:
+        if "messages" in body:
+            return TEMPLATE_TOKENS + len(body["messages"][0]["content"].split())
+        return len(body["prompt"].split())
+
+    def refusal(self, body: dict[str, Any]) -> Response | None:
+        k = self.knobs
+        if k.fail_status:
+            return JSONResponse({"error": {"message": "broken", "type": "server_error"}}, k.fail_status)
+        if body["model"] not in k.models:
+            text = f"The model `{body['model']}` does not exist."
+            return JSONResponse({"error": {"message": text, "type": "NotFoundError", "param": "model"}}, 404)
+        if not k.old_parameters and ("max_tokens" in body or "temperature" in body):
+            name = "max_tokens" if "max_tokens" in body else "temperature"
+            text = f"Unsupported parameter: '{name}'. Use 'max_completion_tokens' instead."
+            if name == "temperature":
+                text = "Unsupported value: 'temperature' does not support 0."
+            return JSONResponse({"error": {"message": text, "param": name, "code": "unsupported"}}, 400)
+        if "messages" in body and not k.chat_template:
+            text = "As of transformers v4.44, default chat template is no longer allowed, so you must provide one"
+            return JSONResponse({"object": "error", "message": text, "type": "BadRequestError", "code": 400}, 400)
+        if self.count(body) > k.context and not k.cuts_prompts and k.refuse_status:
+            return self.too_long(self.count(body))
+        return None
+
+    def too_long(self, sent: int) -> Response:
+        k = self.knobs
+        text = f"This model's maximum context length is {k.context} tokens. However, your prompt contains {sent}"
+        shapes: dict[str, Any] = {
+            "vllm": {"error": {"message": text, "type": "BadRequestError", "param": "input_tokens", "code": 400}},
+            "openai": {"error": {"message": text, "code": "context_length_exceeded", "param": "messages"}},
+            "llama.cpp": {"error": {"message": "the request exceeds", "type": "exceed_context_size_error"}},
+        }
+        if k.refuse_style == "text":
+            return PlainTextResponse("prompt too long", k.refuse_status)
+        return JSONResponse(shapes[k.refuse_style], k.refuse_status)
+
+    async def generate(self, request: Request) -> Response:
+        body = await request.json()
+        self.seen.bodies.append(body)
+        if not self.allowed(request):
+            return JSONResponse({"error": "Unauthorized"}, 401)
+        refusal = self.refusal(body)
+        if refusal is not None:
+            return refusal
+        self.seen.generations += 1
+        if self.knobs.dies_after and self.seen.generations > self.knobs.dies_after:
+            await self.die(request)
+        counted = min(self.count(body), self.knobs.context - 20) if self.knobs.cuts_prompts else self.count(body)
+        usage = {"prompt_tokens": counted, "completion_tokens": len(self.knobs.answer)} if self.knobs.usage else None
+        if body.get("stream"):
+            return StreamingResponse(self.stream(body, usage), media_type="text/event-stream")
+        part = {"message": {"role": "assistant", "content": "".join(self.knobs.answer)}}
+        choice = {"index": 0, **(part if "messages" in body else {"text": "".join(self.knobs.answer)})}
+        choice["finish_reason"] = self.knobs.finish_reason
+        return JSONResponse({"id": "x", "choices": [choice], **({"usage": usage} if usage else {})})
+
+    async def die(self, request: Request) -> None:
+        assert self.server is not None
+        for listener in self.server.servers:
+            listener.close()
+        self.server.force_exit = self.server.should_exit = True
+        for connection in list(self.server.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(30)
+
+    async def stream(self, body: dict[str, Any], usage: dict[str, int] | None) -> AsyncIterator[bytes]:
+        self.seen.streams += 1
+        self.seen.streaming.set()
+        self.seen.most_streams = max(self.seen.most_streams, self.seen.streams)
+        try:
+            async for value in self.events(body, usage):
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                end = "\r\n\r\n" if self.knobs.crlf else "\n\n"
+                for piece in (f": ping{end}", f"data: {text}{end}"):
+                    raw = piece.encode()
+                    yield raw[: len(raw) // 2]
+                    yield raw[len(raw) // 2 :]
+        except (asyncio.CancelledError, GeneratorExit):
+            self.seen.disconnects += 1
+            self.seen.left.set()
+            raise
+        finally:
+            self.seen.streams -= 1
+
+    async def events(self, body: dict[str, Any], usage: dict[str, int] | None) -> AsyncIterator[Any]:
+        k = self.knobs
+        for at, word in enumerate(k.answer):
+            part: dict[str, Any] = {"delta": {"content": word}} if "messages" in body else {"text": word}
+            yield {"choices": [{"index": 0, **part, "finish_reason": None}]}
+            await asyncio.sleep(0.01)
+            if k.fail_streams_above and self.seen.most_streams > k.fail_streams_above:
+                yield {
+                    "error": {"message": "EngineCore encountered an issue", "type": "InternalServerError", "code": 500}
+                }
+                return
+            if at == 1 and k.hang_streams:
+                await asyncio.sleep(3600)
+            if at == 1 and k.cut_streams:
+                return
+        yield {"choices": [{"index": 0, "delta": {}, "text": "", "finish_reason": k.finish_reason}]}
+        if usage and body.get("stream_options", {}).get("include_usage"):
+            yield {"choices": [], "usage": usage}
+        yield "[DONE]"
+
+
+@contextmanager
+def serving(knobs: Knobs | None = None) -> Iterator[FakeServer]:
+    """A server that listens on a free port of the loopback until the block ends."""
+    fake = FakeServer(knobs or Knobs())
+    listener = socket.create_server(("127.0.0.1", 0))
+    fake.base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    config = uvicorn.Config(fake.app, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+    fake.server = uvicorn.Server(config)
+    ready = threading.Event()
+
+    async def main() -> None:
+        assert fake.server is not None
+        serve = asyncio.create_task(fake.server.serve(sockets=[listener]))
+        ready.set()
+        await serve
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
+    thread.start()
+    ready.wait()
+    try:
+        yield fake
+    finally:
+        fake.server.should_exit = fake.server.force_exit = True
+        thread.join(10)
+        listener.close()
+        assert not thread.is_alive()
