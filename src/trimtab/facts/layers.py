@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from trimtab.facts.weights import Weight
+from trimtab.facts.weights import Span, Weight
 
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
 RecurrentKind = Literal["mamba1", "mamba2", "gdn", "kda", "lightning", "short_conv"]
@@ -54,15 +54,19 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class StateShape:
-    """A recurrent state held per sequence, whole model; `split` is the axis that TP divides."""
+    """A recurrent state held per sequence: `spans` (heads, groups) split over ranks, times `rest`.
+
+    A "conv" state's rest is (kernel - 1); vLLM adds the number of speculative tokens to it. `element_bytes` is under
+    --mamba-cache-dtype auto (and --mamba-ssm-cache-dtype auto for "ssm").
+    """
 
     name: Literal["conv", "ssm"]
-    shape: tuple[int, ...]
-    split: int
+    spans: tuple[Span, ...]
+    rest: tuple[int, ...]
     element_bytes: int
 
     def rank_shape(self, tp: int = 1) -> tuple[int, ...]:
-        return tuple(-(-n // tp) if axis == self.split else n for axis, n in enumerate(self.shape))
+        return (sum(s.on_rank(tp) for s in self.spans), *self.rest)
 
     def rank_bytes(self, tp: int = 1) -> int:
         total = self.element_bytes
@@ -88,24 +92,27 @@ class Moe:
     intermediate: int
     shared_experts: int = 0
     shared_intermediate: int = 0
+    latent: int = 0
+    """Width to which tokens are projected before the experts see them (Nemotron 3); 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerFacts:
-    """One decoder layer. Equal layers of a model are the same object, so per-layer work can be cached by identity."""
+    """One decoder layer. Equal layers of a model are the same object, so per-layer work can be cached by identity.
 
-    mixer: Attention | Recurrent | None
+    A layer has attention, a recurrent mixer, both side by side (Falcon-H1) or neither (a bare feed-forward layer).
+    """
+
+    attention: Attention | None
     weights: tuple[Weight, ...]
     moe: Moe | None = None
     intermediate: int = 0
+    recurrent: Recurrent | None = None
 
     @property
-    def attention(self) -> Attention | None:
-        return self.mixer if isinstance(self.mixer, Attention) else None
-
-    @property
-    def recurrent(self) -> Recurrent | None:
-        return self.mixer if isinstance(self.mixer, Recurrent) else None
+    def mixer(self) -> Attention | Recurrent | None:
+        """The layer's only mixer, or the recurrent one of two."""
+        return self.recurrent or self.attention
 
     @property
     def parameters(self) -> int:

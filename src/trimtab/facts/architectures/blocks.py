@@ -102,11 +102,17 @@ def moe_weights(
     vLLM: model_executor/layers/fused_moe/layer.py, FusedMoE.
     """
     up = (Span(moe.intermediate), Span(moe.intermediate)) if gated else (Span(moe.intermediate),)
+    outer = moe.latent or hidden
     found = [
         Weight(f"{name}.gate", "router", (Span(moe.experts),), hidden, bias=router_bias),
-        Weight(f"{name}.experts.w13", "experts", up, hidden, "rows", moe.experts, bias),
-        Weight(f"{name}.experts.w2", "experts", (Span(hidden),), moe.intermediate, "columns", moe.experts, bias),
+        Weight(f"{name}.experts.w13", "experts", up, outer, "rows", moe.experts, bias),
+        Weight(f"{name}.experts.w2", "experts", (Span(outer),), moe.intermediate, "columns", moe.experts, bias),
     ]
+    if moe.latent:
+        found += [
+            matrix(f"{name}.fc1_latent_proj", "mlp", moe.latent, hidden),
+            matrix(f"{name}.fc2_latent_proj", "mlp", hidden, moe.latent),
+        ]
     if correction_bias:
         found.append(Weight(f"{name}.gate.e_score_correction_bias", "router", (Span(moe.experts),), element_bytes=4))
     if moe.shared_intermediate:

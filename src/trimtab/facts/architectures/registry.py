@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from trimtab.facts.architectures import hybrids
 from trimtab.facts.architectures.decoder import Outline, build_decoder
-from trimtab.facts.architectures.traits import DECODERS, LLAMA
+from trimtab.facts.architectures.traits import DECODERS, GEMMA, LLAMA, Traits
 from trimtab.facts.keys import Keys
+
+TIED = GEMMA
+BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
+    **{name: (build_decoder, traits) for name, traits in DECODERS.items()},
+    "Qwen3NextForCausalLM": (hybrids.qwen_next, LLAMA),
+    "Qwen3_5ForCausalLM": (hybrids.qwen_next, LLAMA),
+    "Qwen3_5MoeForCausalLM": (hybrids.qwen_next, LLAMA),
+    "KimiLinearForCausalLM": (hybrids.kimi_linear, LLAMA),
+    "JambaForCausalLM": (hybrids.jamba, LLAMA),
+    "MambaForCausalLM": (hybrids.pure_mamba, TIED),
+    "FalconMambaForCausalLM": (hybrids.pure_mamba, TIED),
+    "Mamba2ForCausalLM": (hybrids.pure_mamba, LLAMA),
+    "BambaForCausalLM": (hybrids.mamba2_hybrid, LLAMA),
+    "GraniteMoeHybridForCausalLM": (hybrids.mamba2_hybrid, LLAMA),
+    "FalconH1ForCausalLM": (hybrids.falcon_h1, LLAMA),
+    "NemotronHForCausalLM": (hybrids.nemotron_h, LLAMA),
+    "NemotronHPuzzleForCausalLM": (hybrids.nemotron_h, LLAMA),
+    "Lfm2ForCausalLM": (hybrids.lfm2, TIED),
+    "Lfm2MoeForCausalLM": (hybrids.lfm2, TIED),
+    **dict.fromkeys(
+        ("MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM", "MiniMaxForCausalLM"), (hybrids.minimax01, LLAMA)
+    ),
+}
 
 
 def architecture_of(top: Keys) -> str:
@@ -17,8 +43,8 @@ def architecture_of(top: Keys) -> str:
 
 def build(top: Keys, text: Keys, architecture: str) -> Outline:
     """The model's body; an unknown architecture is read as a plain decoder and named in `missing`."""
-    traits = DECODERS.get(architecture)
-    if traits is None:
+    builder, traits = BUILDERS.get(architecture, (None, LLAMA))
+    if builder is None:
         top.missing.append(f"architecture {architecture}")
-        traits = LLAMA
-    return build_decoder(text, traits)
+        return build_decoder(text, LLAMA)
+    return builder(text, traits)
