@@ -1,0 +1,278 @@
+"""What a verb works on: SUBJECT and the words after `--`, the same for `up`, `lint`, `budget` and `tune`.
+
+A SUBJECT is a model directory, a model id of the hub, a file holding launch commands (`FILE:LINE` picks one, `-` is
+standard input), or a plan file; without one, the words after `--` are the launch command. With one they are flags that
+override the plan and count as pinned.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trimtab.engine.command import Arity, FlagUse, Form, LaunchCommand, Problem, read_commands
+from trimtab.errors import HostError, ModelError, UsageError
+from trimtab.facts.probe.hub import Hub, fetch, fetch_config, is_model_id
+from trimtab.facts.probe.transfer import TransferObserver
+from trimtab.messages import Message, msg
+
+PLAN_SCHEMA = "trimtab.plan/1"
+COMMAND_FILE_BYTES = 4 << 20
+_HUB_PAGE = re.compile(r"https?://[^/]+/([^/?#]+/[^/?#]+)(?:/(?:tree|blob|resolve)/.*|/?)(?:[?#].*)?")
+_FILE_ENDINGS = (".sh", ".yaml", ".yml", ".json", ".toml", ".service", ".md", ".txt", ".env")
+_CONTAINERS = {
+    Form.DOCKER: msg("a docker run command"),
+    Form.COMPOSE: msg("a service of a compose file"),
+    Form.KUBERNETES: msg("a container of a Kubernetes manifest"),
+    Form.DOCKERFILE: msg("the start command of a Dockerfile"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSubject:
+    """A model: a directory of this machine, or an id of the hub; exactly one of the two is set."""
+
+    directory: Path | None
+    model_id: str | None
+    pinned: tuple[FlagUse, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.model_id if self.model_id is not None else str(self.directory)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSubject:
+    """Launch commands (one at least) of a file, standard input or the command line; `origin` says which."""
+
+    commands: tuple[LaunchCommand, ...]
+    origin: str
+    problems: tuple[Problem, ...] = ()
+    pinned: tuple[FlagUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSubject:
+    """A plan file as it lies there; its records are `plan`'s to read."""
+
+    file: Path
+    data: Mapping[str, Any]
+    pinned: tuple[FlagUse, ...] = ()
+
+
+Subject = ModelSubject | CommandSubject | PlanSubject
+
+
+def resolve_subject(subject: str | None, rest: Sequence[str] | None, *, arity: Arity | None = None) -> Subject:
+    """What the words of a command line name; looks at the disk, never at the hub.
+
+    `rest` are the words after `--` (None without one). UsageError: nothing named, a file without a launch command, a
+    plan of another schema, words after `--` that are no flags. ModelError: a path where nothing is.
+    """
+    if subject is None:
+        return _from_words(rest, arity)
+    pinned = _pinned(rest or (), arity)
+    path = Path(subject).expanduser()
+    if subject == "-":
+        return _commands_of(sys.stdin.buffer.read(COMMAND_FILE_BYTES + 1), msg("standard input"), "-", pinned, arity)
+    if path.is_dir():
+        return ModelSubject(path, None, pinned)
+    if path.exists():
+        return _from_file(path, pinned, arity)
+    name, _, line = subject.rpartition(":")
+    if name and line.isdigit() and Path(name).expanduser().is_file():
+        return _at_line(_from_file(Path(name).expanduser(), pinned, arity), int(line), subject)
+    page = _HUB_PAGE.fullmatch(subject)
+    if page:
+        return ModelSubject(None, page.group(1), pinned)
+    if _is_path(subject) or not is_model_id(subject):
+        raise _nothing_there(subject)
+    return ModelSubject(None, subject, pinned)
+
+
+def one_launch(subject: CommandSubject) -> LaunchCommand:
+    """The one command that `up` can start. UsageError: several (listed with their lines), or a container."""
+    if len(subject.commands) > 1:
+        listed = "\n".join(f"  {_line(c)}: {c.command_line()}" for c in subject.commands)
+        raise UsageError(
+            msg("{file} holds {n} launch commands:\n{listed}", file=subject.origin, n=len(subject.commands),
+                listed=listed),
+            hint=msg("Name one: {file}:{line}", file=subject.origin, line=_line(subject.commands[0])),
+        )  # fmt: skip
+    command = subject.commands[0]
+    if command.form in _CONTAINERS:
+        raise UsageError(
+            msg("{origin} is {what}: Trimtab starts vLLM on this host, outside any container",
+                origin=subject.origin, what=_CONTAINERS[command.form]),
+            hint=msg("Start it as before, or without the container: trimtab up -- {command}",
+                     command=command.command_line()),
+        )  # fmt: skip
+    return command
+
+
+def model_directory(model: str, hub: Hub, observer: TransferObserver, *, whole: bool, revision: str = "main") -> Path:
+    """The directory of a model named by path or id; from the hub, all of it (`whole`) or its JSON files alone.
+
+    ModelError where neither holds; the hub's own errors are `facts.probe.hub.fetch`'s.
+    """
+    path = Path(model).expanduser()
+    if path.exists() or _is_path(model):
+        if not path.exists():
+            raise _nothing_there(model)
+        return path
+    return (fetch if whole else fetch_config)(model, hub, observer, revision=revision)
+
+
+def _from_words(rest: Sequence[str] | None, arity: Arity | None) -> CommandSubject:
+    if not rest:
+        raise UsageError(
+            msg("nothing to work on: no SUBJECT, and no command after --"),
+            hint=msg(
+                "Name a model directory, a model id, a file holding a launch command or a plan; or: -- vllm serve …"
+            ),
+        )
+    reading = read_commands(shlex.join(rest), None, arity)
+    if not reading.commands and not rest[0].startswith("-"):
+        raise _no_command(msg("what follows --"), reading.problems)
+    commands = reading.commands or (LaunchCommand.from_argv(rest, None, arity),)
+    return CommandSubject(commands, str(msg("the command after --")), reading.problems)
+
+
+def _pinned(rest: Sequence[str], arity: Arity | None) -> tuple[FlagUse, ...]:
+    if not rest:
+        return ()
+    if not rest[0].startswith("-"):
+        raise UsageError(
+            msg("after a SUBJECT only vLLM flags may follow --, not {word}", word=repr(rest[0])),
+            hint=msg("Give flags such as --max-model-len 8192; or leave SUBJECT out and give the whole command."),
+        )
+    command = LaunchCommand.from_argv(rest, None, arity)
+    odd = [value.text for value in (command.model, *command.strays) if value is not None]
+    if odd:
+        raise UsageError(
+            msg("{word} after -- belongs to no flag", word=repr(odd[0])),
+            hint=msg("The model is SUBJECT; after -- only flags and their values may follow."),
+        )
+    return command.flags
+
+
+def _from_file(path: Path, pinned: tuple[FlagUse, ...], arity: Arity | None) -> Subject:
+    if path.suffix in (".safetensors", ".bin", ".pt", ".gguf"):
+        raise UsageError(
+            msg("{file} is a weights file", file=path),
+            hint=msg("Name the model's directory: {directory}", directory=path.absolute().parent),
+        )
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(COMMAND_FILE_BYTES + 1)
+    except OSError as error:
+        raise HostError(
+            msg("cannot read {file}: {reason}", file=path, reason=error.strerror or str(error)),
+            hint=msg("Check the file's permissions."),
+        ) from error
+    found = _json_object(data)
+    if found is not None:
+        plan = _from_json(path, found, pinned)
+        if plan is not None:
+            return plan
+    return _commands_of(data, path, path.name, pinned, arity)
+
+
+def _json_object(data: bytes) -> Mapping[str, Any] | None:
+    import msgspec
+
+    if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return None
+    try:
+        found = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except msgspec.DecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _from_json(path: Path, found: Mapping[str, Any], pinned: tuple[FlagUse, ...]) -> Subject | None:
+    """A plan, or a model's config.json; None: some other JSON, in which a launch command may stand."""
+    schema = found.get("schema")
+    if isinstance(schema, str) and schema.startswith("trimtab."):
+        if schema != PLAN_SCHEMA:
+            raise UsageError(
+                msg(
+                    "{file} is of schema {schema}; a plan is of {wanted}", file=path, schema=schema, wanted=PLAN_SCHEMA
+                ),
+                hint=msg("Make a plan anew: trimtab plan MODEL --json > {file}", file=path),
+            )
+        return PlanSubject(path, found, pinned)
+    if path.name == "config.json" and ("architectures" in found or "model_type" in found):
+        return ModelSubject(path.absolute().parent, None, pinned)
+    return None
+
+
+def _commands_of(
+    data: bytes, origin: Path | Message, filename: str, pinned: tuple[FlagUse, ...], arity: Arity | None
+) -> CommandSubject:
+    if len(data) > COMMAND_FILE_BYTES or b"\0" in data:
+        raise UsageError(
+            msg("{file} is no text that could hold a launch command", file=origin),
+            hint=msg("Name a shell script, a compose file, a manifest, a unit, a plan, or a model's directory."),
+        )
+    reading = read_commands(data, filename, arity)
+    if not reading.commands:
+        raise _no_command(origin, reading.problems)
+    return CommandSubject(reading.commands, str(origin), reading.problems, pinned)
+
+
+def _no_command(origin: Path | Message, problems: Sequence[Problem]) -> UsageError:
+    if problems:
+        first = problems[0]
+        said = msg("{file} holds no launch command that can be read; line {line}: {reason}",
+                   file=origin, line=first.line, reason=first.message)  # fmt: skip
+    else:
+        said = msg("{file} holds no launch command of vLLM", file=origin)
+    return UsageError(said, hint=msg("A launch command is vllm serve MODEL …, or docker run … vllm/vllm-openai …"))
+
+
+def _at_line(subject: Subject, line: int, spelt: str) -> CommandSubject:
+    if not isinstance(subject, CommandSubject):
+        raise UsageError(
+            msg("{subject} names a line, but the file holds no launch commands", subject=spelt),
+            hint=msg("Name the file alone."),
+        )
+    chosen = tuple(c for c in subject.commands if _line(c) <= line <= _last_line(c))
+    if not chosen:
+        lines = ", ".join(str(_line(c)) for c in subject.commands)
+        raise UsageError(
+            msg("no launch command stands at {subject}", subject=spelt),
+            hint=msg("They stand at line {lines}.", lines=lines),
+        )
+    return CommandSubject(chosen[:1], spelt, subject.problems, subject.pinned)
+
+
+def _line(command: LaunchCommand) -> int:
+    return command.source.line_column(command.span.start)[0]
+
+
+def _last_line(command: LaunchCommand) -> int:
+    return command.source.line_column(max(command.span.start, command.span.end - 1))[0]
+
+
+def _is_path(text: str) -> bool:
+    return text.startswith(("/", "./", "../", "~")) or text in (".", "..") or text.endswith(_FILE_ENDINGS)
+
+
+def _nothing_there(subject: str) -> ModelError:
+    path = Path(subject).expanduser().absolute()
+    above = next(p for p in path.parents if p.exists())
+    if above == path.parent:
+        return ModelError(
+            msg("there is no file or directory {path}", path=subject),
+            hint=msg("Check the path; a model on the hub is named OWNER/NAME."),
+        )
+    return ModelError(
+        msg("there is no file or directory {path}", path=subject),
+        hint=msg("What exists of it is {above}; a model on the hub is named OWNER/NAME.", above=above),
+    )
