@@ -1,0 +1,249 @@
+"""How far the memory model is from what vLLM reported: medians and 90th percentiles by term, version, kind and GPU.
+
+Usage: python benchmarks/memory_accuracy.py [--rows] [--terms weights,kv,tokens,activation,graphs,verdict]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trimtab.facts.model import ModelFacts, read_model
+from trimtab.plan.memory import Budget, Card, Given, budget, release, resolve
+
+DATA = Path(__file__).parent / "data"
+CARDS: Mapping[str, tuple[float, float, str]] = {
+    "T4": (14.56, 7.5, "nvidia"), "RTX 2060": (11.76, 7.5, "nvidia"), "RTX 3090": (23.58, 8.6, "nvidia"),
+    "RTX 4060": (7.75, 8.9, "nvidia"), "RTX 4080": (15.99, 8.9, "nvidia"), "RTX 4090": (23.53, 8.9, "nvidia"),
+    "RTX 5090": (31.36, 12.0, "nvidia"), "L4": (22.05, 8.9, "nvidia"), "L40S": (44.42, 8.9, "nvidia"),
+    "RTX A6000": (47.5, 8.6, "nvidia"), "RTX 6000 Ada": (47.5, 8.9, "nvidia"), "A40": (44.42, 8.6, "nvidia"),
+    "A100 40GB": (39.4, 8.0, "nvidia"), "A100 80GB": (79.15, 8.0, "nvidia"), "H100 80GB": (79.2, 9.0, "nvidia"),
+    "H100 NVL": (93.1, 9.0, "nvidia"), "H20 96GB": (95.1, 9.0, "nvidia"), "H20 141GB": (139.8, 9.0, "nvidia"),
+    "GH200": (94.5, 9.0, "nvidia"), "H200": (139.8, 9.0, "nvidia"), "B200": (178.36, 10.0, "nvidia"),
+    "RTX PRO 6000": (94.97, 12.0, "nvidia"), "DGX Spark GB10": (121.63, 12.1, "nvidia"),
+    "MI300X": (191.98, 9.4, "amd"), "RTX 5070 Ti": (15.47, 12.0, "nvidia"), "24GB": (23.6, 8.6, "nvidia"),
+    "80GB card": (79.2, 8.0, "nvidia"),
+}  # fmt: skip
+TERMS = ("weights", "kv", "tokens", "activation", "graphs")
+OBSERVED = {
+    "weights": "weights_gib_per_gpu", "kv": "available_kv_gib_per_gpu", "tokens": "kv_cache_tokens",
+    "activation": "activation_peak_gib", "graphs": "cuda_graph_gib",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A record that could be predicted, with what was predicted for it."""
+
+    row: Mapping[str, Any]
+    budget: Budget
+    kind: str
+    null_flags: int
+
+    def predicted(self, term: str) -> float:
+        rank, tight = self.budget.ranks[0], self.budget.tightest
+        return {
+            "weights": rank.weights.value,
+            "kv": tight.kv_cache.value,
+            "tokens": float(self.budget.capacity.kv_cache_tokens),
+            "activation": rank.activation.value,
+            "graphs": rank.graphs.value,
+        }[term]
+
+    def error(self, term: str) -> float | None:
+        """Relative error; None when the term was not observed. KV below zero is compared with 1 GiB."""
+        seen = self.row["observed"].get(OBSERVED[term])
+        if seen is None:
+            return None
+        return (self.predicted(term) - seen) / max(abs(seen), 1e-9 if term != "kv" else 1.0 if seen < 0 else 1e-9)
+
+    def share_of_card(self) -> float | None:
+        """KV error as a share of the card's total memory."""
+        seen = self.row["observed"].get(OBSERVED["kv"])
+        return None if seen is None else (self.predicted("kv") - seen) / self.budget.cards[0].total_gib
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", action="store_true", help="print every record")
+    options = parser.parse_args()
+    rows = list(records())
+    excluded = exclusions()
+    cases, out = predict(rows, excluded)
+    print(f"{len(rows)} records, {len(cases)} predicted, {len(out)} left out ({len(out) / len(rows):.0%})")
+    print(f"flags that are the version's defaults: {sum(c.null_flags for c in cases)}")
+    tables(cases)
+    verdicts(cases)
+    worst(cases)
+    if options.rows:
+        for case in cases:
+            print(line(case))
+        for row, reason in out:
+            print(f"left out {row['id']}: {reason}")
+
+
+def records() -> Iterable[Mapping[str, Any]]:
+    for file in sorted(DATA.glob("*.jsonl")):
+        for text in file.read_text().splitlines():
+            yield json.loads(text)
+
+
+def exclusions() -> Mapping[str, str]:
+    with (DATA / "excluded.csv").open() as stream:
+        return {row["id"]: row["reason"] for row in csv.DictReader(stream)}
+
+
+def predict(
+    rows: Sequence[Mapping[str, Any]], excluded: Mapping[str, str]
+) -> tuple[list[Case], list[tuple[Mapping[str, Any], str]]]:
+    cases: list[Case] = []
+    out: list[tuple[Mapping[str, Any], str]] = []
+    for row in rows:
+        reason = excluded.get(row["id"])
+        model = None if reason else model_of(row["model"])
+        if reason or model is None:
+            out.append((row, reason or f"no facts of {row['model']}"))
+            continue
+        flags = {k: v for k, v in row["flags"].items() if v is not None and k != "other"}
+        given = given_of(row, flags)
+        cards = cards_of(row)
+        settings = resolve(given, release(version_of(row)), model, cards)
+        nulls = sum(v is None for k, v in row["flags"].items() if k != "other")
+        cases.append(Case(row, budget(settings, model, cards), kind_of(model), nulls))
+    return cases, out
+
+
+def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
+    """Flags of a record; what its free text says of expert and data parallelism, towers and drafts is read too."""
+    other = str(row["flags"].get("other") or "").lower()
+    if "expert parallel" in other:
+        flags["enable_expert_parallel"] = True
+    if found := re.search(r"data_parallel_size (\d+)", other):
+        flags["data_parallel_size"] = int(found[1])
+    if "language-model-only" in other:
+        flags["language_model_only"] = True
+    if "skip_mm_profiling" in other:
+        flags["skip_mm_profiling"] = True
+    if found := re.search(r"mtp.*?(\d+)[ -]token|mtp (\d+)|mtp speculative, (\d+) token", other):
+        flags["speculative_config"] = {"method": "mtp", "num_speculative_tokens": int(next(filter(None, found.groups())))}
+    if found := re.search(r"max_num_batched_tokens resolved (\d+)", other):
+        flags["max_num_batched_tokens"] = int(found[1])
+    env = {"VLLM_USE_V1": "0" if row["engine"] == "V0" else "1"}
+    if "estimate_cudagraphs=0" in str(row["vllm_version"]).lower():
+        env["VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"] = "0"
+    h200 = row["id"].startswith("h200-")
+    return Given(flags, env, "llm" if h200 or "offline" in row["notes"].lower() or "unsloth" in other else "server")
+
+
+def version_of(row: Mapping[str, Any]) -> str:
+    """The last release of a range ("0.9.2..0.10.0")."""
+    found = re.findall(r"\d+\.\d+(?:\.\d+)?", str(row["vllm_version"] or ""))
+    return str(found[-1]) if found else "0.26"
+
+
+def cards_of(row: Mapping[str, Any]) -> list[Card]:
+    name = row["gpu"]
+    key = max((k for k in CARDS if k in name), key=len)
+    total, capability, vendor = CARDS[key]
+    total = row["gpu_total_gib_reported"] or total
+    card = Card(key, total, capability, vendor, unified="GB10" in key)  # type: ignore[arg-type]
+    return [card] * row["gpu_count"]
+
+
+def model_of(name: str) -> ModelFacts | None:
+    index = json.loads((DATA / "models.json").read_text())
+    entry = index.get(name) or ({"config": name} if (DATA / "configs" / f"{name}.json").exists() else None)
+    if entry is None:
+        return None
+    config = json.loads((DATA / "configs" / f"{entry['config']}.json").read_text())
+    facts = read_model({**config, **entry.get("set", {})})
+    return facts if facts.layers and not any("architecture" in m for m in facts.missing) else None
+
+
+def kind_of(model: ModelFacts) -> str:
+    if any(x.recurrent for x in model.layers):
+        return "hybrid"
+    attention = next(x.attention for x in model.layers if x.attention)
+    if attention.kv_lora_rank is not None:
+        return "MLA"
+    if any(x.attention and x.attention.window for x in model.layers):
+        return "sliding"
+    return ("MoE " if any(x.moe for x in model.layers) else "") + attention.kind.upper()
+
+
+def tables(cases: Sequence[Case]) -> None:
+    groups: tuple[tuple[str, Callable[[Case], str]], ...] = (
+        ("all", lambda c: "all"),
+        ("version", lambda c: ".".join(version_of(c.row).split(".")[:2])),
+        ("attention", lambda c: c.kind),
+        ("gpu", lambda c: c.budget.cards[0].name),
+    )
+    for title, key in groups:
+        print(f"\n{title:22}" + "".join(f"{t:>22}" for t in (*TERMS, "kv/card")))
+        for name in sorted({key(c) for c in cases}):
+            chosen = [c for c in cases if key(c) == name]
+            cells = [summary([c.error(t) for c in chosen]) for t in TERMS]
+            print(f"{name:22}" + "".join(f"{x:>22}" for x in (*cells, summary([c.share_of_card() for c in chosen]))))
+
+
+def summary(errors: Iterable[float | None]) -> str:
+    """ "n: median / 90th percentile" of absolute errors in percent."""
+    found = sorted(abs(e) * 100 for e in errors if e is not None)
+    if not found:
+        return "-"
+    return f"{len(found)}: {found[(len(found) - 1) // 2]:.2f} / {found[int(0.9 * (len(found) - 1))]:.2f}"
+
+
+def verdicts(cases: Sequence[Case]) -> None:
+    """Failed starts and successful ones against the verdict."""
+    wrong: list[str] = []
+    starts = [c for c in cases if not c.row["observed"]["startup_error"]]
+    failed = [c for c in cases if c.row["observed"]["startup_error"]]
+    right = sum(verdict_right(c) for c in cases)
+    for case in cases:
+        if not verdict_right(case):
+            wrong.append(f"  {case.row['id']}: {case.budget.verdict}, was {case.row['observed']['startup_error']}")
+    called = sum(c.budget.verdict in ("fits", "unsafe_headroom") for c in starts)
+    print(f"\nverdicts: {right} of {len(cases)} right; {called} of {len(starts)} starts called fits or unsafe_headroom; "
+          f"{sum(c.budget.verdict == 'fits' for c in failed)} of {len(failed)} failures called fits")  # fmt: skip
+    print("\n".join(wrong))
+
+
+def verdict_right(case: Case) -> bool:
+    seen = case.row["observed"]["startup_error"]
+    if seen is None:
+        return case.budget.verdict in ("fits", "unsafe_headroom")
+    return case.budget.verdict == {"oom_runtime_after_graph": "oom_cuda_graph"}.get(seen, seen)
+
+
+def worst(cases: Sequence[Case]) -> None:
+    for term in ("weights", "kv", "tokens", "activation"):
+        ranked = sorted((c for c in cases if c.error(term) is not None), key=lambda c: -abs(c.error(term) or 0))
+        print(f"\nten worst: {term}")
+        for case in ranked[:10]:
+            seen = case.row["observed"][OBSERVED[term]]
+            print(f"  {case.row['id']:22} {case.row['model'][:40]:42} {seen:>12} {case.predicted(term):12.3f} "
+                  f"{100 * (case.error(term) or 0):8.1f}%  {case.row['notes'][:90]}")  # fmt: skip
+
+
+def line(case: Case) -> str:
+    s = case.budget.settings
+    cells = [
+        f"{t} {case.row['observed'][OBSERVED[t]]}->{case.predicted(t):.3f} ({100 * (case.error(t) or 0):+.1f}%)"
+        for t in TERMS
+        if case.row["observed"][OBSERVED[t]] is not None
+    ]
+    return (
+        f"{case.row['id']:10} {case.row['model'][:36]:36} {s.version} {s.engine} {s.runner} tp{s.tensor_parallel_size} "
+        f"T{s.max_num_batched_tokens} S{s.max_num_seqs} {case.budget.verdict}: " + "; ".join(cells)
+    )
+
+
+if __name__ == "__main__":
+    main()
