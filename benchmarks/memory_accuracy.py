@@ -10,26 +10,15 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trimtab.facts.gpu import parse_gpus
 from trimtab.facts.model import ModelFacts, read_model
-from trimtab.plan.memory import Budget, Card, Given, budget, release, resolve
+from trimtab.plan.memory import Budget, Card, Given, budget, cards_of, release, resolve
 
 DATA = Path(__file__).parent / "data"
-CARDS: Mapping[str, tuple[float, float, str]] = {
-    "T4": (14.56, 7.5, "nvidia"), "RTX 2060": (11.76, 7.5, "nvidia"), "RTX 3090": (23.58, 8.6, "nvidia"),
-    "RTX 4060": (7.75, 8.9, "nvidia"), "RTX 4080": (15.99, 8.9, "nvidia"), "RTX 4090": (23.53, 8.9, "nvidia"),
-    "RTX 5090": (31.36, 12.0, "nvidia"), "L4": (22.05, 8.9, "nvidia"), "L40S": (44.42, 8.9, "nvidia"),
-    "RTX A6000": (47.5, 8.6, "nvidia"), "RTX 6000 Ada": (47.5, 8.9, "nvidia"), "A40": (44.42, 8.6, "nvidia"),
-    "A100 40GB": (39.4, 8.0, "nvidia"), "A100 80GB": (79.15, 8.0, "nvidia"), "H100 80GB": (79.2, 9.0, "nvidia"),
-    "H100 NVL": (93.1, 9.0, "nvidia"), "H20 96GB": (95.1, 9.0, "nvidia"), "H20 141GB": (139.8, 9.0, "nvidia"),
-    "GH200": (94.5, 9.0, "nvidia"), "H200": (139.8, 9.0, "nvidia"), "B200": (178.36, 10.0, "nvidia"),
-    "RTX PRO 6000": (94.97, 12.0, "nvidia"), "DGX Spark GB10": (121.63, 12.1, "nvidia"),
-    "MI300X": (191.98, 9.4, "amd"), "RTX 5070 Ti": (15.47, 12.0, "nvidia"), "24GB": (23.6, 8.6, "nvidia"),
-    "80GB card": (79.2, 8.0, "nvidia"),
-}  # fmt: skip
 TERMS = ("weights", "kv", "tokens", "activation", "graphs")
 OBSERVED = {
     "weights": "weights_gib_per_gpu", "kv": "available_kv_gib_per_gpu", "tokens": "kv_cache_tokens",
@@ -105,15 +94,16 @@ def predict(
     cases: list[Case] = []
     out: list[tuple[Mapping[str, Any], str]] = []
     for row in rows:
-        reason = excluded.get(row["id"])
+        reason = unfit(row) or excluded.get(row["id"])
         model = None if reason else model_of(row["model"])
         if reason or model is None:
             out.append((row, reason or f"no facts of {row['model']}"))
             continue
         flags = {k: v for k, v in row["flags"].items() if v is not None and k != "other"}
         given = given_of(row, flags)
-        cards = cards_of(row)
+        cards = gpus_of(row)
         settings = resolve(given, release(version_of(row)), model, cards)
+        settings = replace(settings, compile_cache="warm" in row["notes"].lower().split("versus")[0])
         nulls = sum(v is None for k, v in row["flags"].items() if k != "other")
         cases.append(Case(row, budget(settings, model, cards), kind_of(model), nulls))
     return cases, out
@@ -131,10 +121,15 @@ def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
     if "skip_mm_profiling" in other:
         flags["skip_mm_profiling"] = True
     if found := re.search(r"mtp.*?(\d+)[ -]token|mtp (\d+)|mtp speculative, (\d+) token", other):
-        flags["speculative_config"] = {"method": "mtp", "num_speculative_tokens": int(next(filter(None, found.groups())))}
+        flags["speculative_config"] = {
+            "method": "mtp",
+            "num_speculative_tokens": int(next(filter(None, found.groups()))),
+        }
+    env = {"VLLM_USE_V1": "0" if row["engine"] == "V0" else "1"}
+    if found := re.search(r"layer partition ([\d,]+)", other):
+        env["VLLM_PP_LAYER_PARTITION"] = found[1]
     if found := re.search(r"max_num_batched_tokens resolved (\d+)", other):
         flags["max_num_batched_tokens"] = int(found[1])
-    env = {"VLLM_USE_V1": "0" if row["engine"] == "V0" else "1"}
     if "estimate_cudagraphs=0" in str(row["vllm_version"]).lower():
         env["VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"] = "0"
     h200 = row["id"].startswith("h200-")
@@ -142,18 +137,29 @@ def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
 
 
 def version_of(row: Mapping[str, Any]) -> str:
-    """The last release of a range ("0.9.2..0.10.0")."""
-    found = re.findall(r"\d+\.\d+(?:\.\d+)?", str(row["vllm_version"] or ""))
-    return str(found[-1]) if found else "0.26"
+    """The record's release; of a range, the last ("0.9.2..0.10.0"); the newest when there is none."""
+    text = str(row["vllm_version"] or "")
+    found = re.findall(r"\d+\.\d+(?:\.\d+)?", text)
+    return str(found[-1] if ".." in text else found[0]) if found else "0.33"
 
 
-def cards_of(row: Mapping[str, Any]) -> list[Card]:
-    name = row["gpu"]
-    key = max((k for k in CARDS if k in name), key=len)
-    total, capability, vendor = CARDS[key]
-    total = row["gpu_total_gib_reported"] or total
-    card = Card(key, total, capability, vendor, unified="GB10" in key)  # type: ignore[arg-type]
-    return [card] * row["gpu_count"]
+def unfit(row: Mapping[str, Any]) -> str:
+    """Why a record is not of the kind that is counted; empty when it is."""
+    text = str(row["vllm_version"] or "")
+    minors = {tuple(m.split(".")[:2]) for m in re.findall(r"\d+\.\d+(?:\.\d+)?", text.split("(")[0])}
+    if "fork" in text.lower() or "fork" in str(row["notes"]).lower():
+        return "a fork"
+    if len(minors) != 1 or text.startswith(">"):
+        return "version not known to the minor"
+    return ""
+
+
+def gpus_of(row: Mapping[str, Any]) -> list[Card]:
+    """The record's cards, with the total that its log showed where it did."""
+    found = cards_of(parse_gpus(row["gpu"]))
+    cards = list(found) if len(found) == row["gpu_count"] else [found[0]] * row["gpu_count"]
+    total = row["gpu_total_gib_reported"]
+    return [replace(c, total_gib=total) for c in cards] if total else cards
 
 
 def model_of(name: str) -> ModelFacts | None:
@@ -210,7 +216,7 @@ def verdicts(cases: Sequence[Case]) -> None:
         if not verdict_right(case):
             wrong.append(f"  {case.row['id']}: {case.budget.verdict}, was {case.row['observed']['startup_error']}")
     called = sum(c.budget.verdict in ("fits", "unsafe_headroom") for c in starts)
-    print(f"\nverdicts: {right} of {len(cases)} right; {called} of {len(starts)} starts called fits or unsafe_headroom; "
+    print(f"\nverdicts: {right} of {len(cases)} right; {called} of {len(starts)} starts called startable; "
           f"{sum(c.budget.verdict == 'fits' for c in failed)} of {len(failed)} failures called fits")  # fmt: skip
     print("\n".join(wrong))
 

@@ -18,7 +18,7 @@ FAILED = {"oom_runtime_after_graph": "oom_cuda_graph"}
 
 def predict(row: dict[str, Any]) -> Budget:
     model = read_model(json.loads((DATA / "configs" / f"{row['model']}.json").read_text()))
-    cards = [Card("NVIDIA H200", 139.8, 9.0)] * row["gpu_count"]
+    cards = [Card("H200", 139.8, 9.0, nvlink=True)] * row["gpu_count"]
     given = Given({k: v for k, v in row["flags"].items() if v is not None}, usage="llm")
     return budget(resolve(given, release(row["vllm_version"]), model, cards), model, cards)
 

@@ -49,7 +49,8 @@ def budget(settings: Settings, model: ModelFacts, cards: Sequence[Card]) -> Budg
             msg("the command needs {need} GPUs; {have} are given", need=settings.world_size, have=len(cards)),
             hint=msg("Lower --tensor-parallel-size or --pipeline-parallel-size, or name more GPUs."),
         )
-    cut = stages(model.num_layers, settings.pipeline_parallel_size, older=settings.version < (0, 8))
+    partition, older = settings.pipeline_partition, settings.version < (0, 8)
+    cut = stages(model.num_layers, settings.pipeline_parallel_size, partition, older=older)
     ranks = rank_all(settings, model, cut, cards)
     plan = layout(settings, model)
     per_stage = [min(r.kv_cache.value for r in ranks if r.stage is s) * GIB for s in cut]

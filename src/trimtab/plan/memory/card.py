@@ -5,15 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from trimtab.facts.gpu import Gpu, GpuSet
+
 Vendor = Literal["nvidia", "amd", "intel", "cpu"]
+_VENDORS: dict[str, Vendor] = {"amd": "amd", "intel": "intel", "cpu": "cpu"}
+_UNKNOWN_CAPABILITY = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card: GiB as the driver reports them; `unified`: the CPU shares its memory."""
+    """One card: GiB as the driver reports them; `unified`: the CPU shares its memory; `nvlink`: cards are linked."""
 
     name: str
     total_gib: float
-    capability: float = 8.0
+    capability: float = _UNKNOWN_CAPABILITY
     vendor: Vendor = "nvidia"
     unified: bool = False
+    nvlink: bool = False
+
+
+def cards_of(gpus: GpuSet) -> tuple[Card, ...]:
+    """One Card per GPU, in the set's order."""
+    return tuple(card for number, gpu in gpus.members for card in [_card(gpu)] * number)
+
+
+def _card(gpu: Gpu) -> Card:
+    capability = gpu.cuda_capability
+    return Card(
+        name=gpu.name,
+        total_gib=gpu.usable_gib.value,
+        capability=float(f"{capability[0]}.{capability[1]}") if capability else _UNKNOWN_CAPABILITY,
+        vendor=_VENDORS.get(gpu.vendor.lower(), "nvidia"),
+        unified=gpu.unified_memory,
+        nvlink="nvlink" in gpu.link.lower(),
+    )

@@ -11,12 +11,18 @@ from trimtab.plan.memory.versions import counts_context, peak_rule, snapshot_aft
 
 CONTEXT_GIB = 0.51
 """A fresh process's CUDA context with PyTorch's kernels on it: measured on H200, torch 2.11 (CUDA 13)."""
-LOADED_GIB = 0.22
-"""Added between the snapshot and the end of the profile run on one card: cuBLAS workspaces and kernel modules."""
-LOADED_AFTER_NCCL_GIB = 0.06
-"""The same when NCCL ran before the snapshot (the modules were loaded by then): measured with 2 x H200."""
+CONTEXT_SMALL_GIB = 0.28
+"""The same on consumer and workstation cards: 0.35 non-torch in all was logged on a 3090 by 0.6.4."""
+LOADED_GIB = 0.06
+"""Kernel modules loaded between the snapshot and the end of the profile run: 0.01-0.09 in logs of 0.7 to 0.26."""
+LOADED_BY_RELEASE = (((0, 27), 0.28), ((0, 20), 0.14))
+"""The same in later releases, which load more libraries: what nine starts of 0.21 to 0.28 leave unexplained else."""
+LOADED_HOPPER_GIB = 0.22
+"""The same with FlashAttention 3 on Hopper from 0.11: measured on H200; 0.06 with NCCL, which loads them before."""
 NCCL_GIB = 1.0
 """NCCL channels and custom all-reduce buffers of one group: 1.51 - 0.51, measured with 2 x H200."""
+NCCL_PCIE_GIB = 0.17
+"""The same without NVLink: 0.20-0.25 non-torch in all was logged by 0.7 to 0.10 on PCIe cards."""
 NCCL_PIPELINE_GIB = 0.91
 """Point-to-point channels of a pipeline: 1.42 - 0.51, measured with 2 x H200."""
 
@@ -38,13 +44,14 @@ def context(settings: Settings, card: Card) -> Context:
     if card.vendor == "cpu":
         process = Derived(CPU_PROCESS_GIB, "GiB", "Python, PyTorch and vLLM in one worker", "assumed")
         return Context(Derived(0.0, "GiB", "no device context", "computed"), process)
-    nccl = _nccl(settings)
+    nccl = _nccl(settings, card)
+    base = CONTEXT_GIB if card.total_gib > 60 else CONTEXT_SMALL_GIB
     after = snapshot_after_nccl(settings.version) and settings.engine == "V1"
-    before = CONTEXT_GIB + (nccl if after else 0.0)
-    loaded = LOADED_AFTER_NCCL_GIB if nccl and after else LOADED_GIB
+    before = base + (nccl if after else 0.0)
+    loaded = _loaded(settings, card, nccl > 0)
     counted = loaded + (0.0 if after else nccl)
     if counts_context(settings.version, settings.engine):
-        counted += CONTEXT_GIB
+        counted += base
     if peak_rule(settings.version, settings.engine) == "torch":
         counted = 0.0
     return Context(
@@ -60,7 +67,18 @@ def context(settings: Settings, card: Card) -> Context:
     )
 
 
-def _nccl(settings: Settings) -> float:
-    if settings.tensor_parallel_size > 1:
-        return NCCL_GIB
-    return NCCL_PIPELINE_GIB if settings.pipeline_parallel_size > 1 else 0.0
+def _loaded(settings: Settings, card: Card, nccl: bool) -> float:
+    found = next((gib for since, gib in LOADED_BY_RELEASE if settings.version >= since), LOADED_GIB)
+    if nccl and snapshot_after_nccl(settings.version):
+        return LOADED_GIB
+    if 9.0 <= card.capability < 10.0 and settings.version >= (0, 11):
+        return max(found, LOADED_HOPPER_GIB)
+    return LOADED_GIB if (0, 26) <= settings.version < (0, 27) else found
+
+
+def _nccl(settings: Settings, card: Card) -> float:
+    if settings.world_size == 1:
+        return 0.0
+    if not card.nvlink:
+        return NCCL_PCIE_GIB
+    return NCCL_GIB if settings.tensor_parallel_size > 1 else NCCL_PIPELINE_GIB

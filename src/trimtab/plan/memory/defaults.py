@@ -79,6 +79,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         quantization=given.text("quantization"),
         tensor_parallel_size=tensor,
         pipeline_parallel_size=pipeline,
+        pipeline_partition=_partition(given, pipeline, model),
         data_parallel_size=given.number("data_parallel_size") or 1,
         decode_context_parallel_size=given.number("decode_context_parallel_size") or 1,
         enable_expert_parallel=bool(given.switch("enable_expert_parallel")),
@@ -192,7 +193,8 @@ def _v1_defaults(version: Release, cards: Sequence[Card], usage: Usage, world: i
     small_a100 = "a100" in card.name.lower() and version >= (0, 9)
     if version >= (0, 28) and card.total_gib >= 160:
         return 1024, 16384
-    if card.total_gib >= 70 and not small_a100:
+    gb10 = "gb10" in card.name.lower() and version >= (0, 33)
+    if card.total_gib >= 70 and not small_a100 and not gb10:
         return 1024, 16384 if usage == "llm" else 8192
     return 256, 8192 if usage == "llm" else 2048
 
@@ -260,6 +262,13 @@ def _mamba_mode(given: Given, version: Release, prefix: bool, hybrid: bool) -> s
     if not hybrid or not prefix:
         return "none"
     return asked if asked and asked != "none" else "align" if version >= (0, 14) else "none"
+
+
+def _partition(given: Given, pipeline: int, model: ModelFacts) -> tuple[int, ...]:
+    """VLLM_PP_LAYER_PARTITION ("16,32"), when it names as many layers as there are."""
+    words = given.env.get("VLLM_PP_LAYER_PARTITION", "").split(",")
+    sizes = tuple(int(w) for w in words if w.strip().isdigit())
+    return sizes if len(sizes) == pipeline and sum(sizes) == model.num_layers else ()
 
 
 def _cpu_space(given: Given) -> float | None:

@@ -34,6 +34,8 @@ class Settings:
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
+    pipeline_partition: tuple[int, ...] = ()
+    """Layers per stage where VLLM_PP_LAYER_PARTITION says."""
     decode_context_parallel_size: int = 1
     enable_expert_parallel: bool = False
     block_size: int | None = None
@@ -57,6 +59,8 @@ class Settings:
     disable_hybrid_kv_cache_manager: bool = False
     async_scheduling: bool = False
     estimate_graphs: bool = True
+    compile_cache: bool = False
+    """Whether torch.compile finds its cache: a first start does not, and compiling shows in the peak."""
     mamba_cache_mode: str = "none"
     mamba_block_size: int | None = None
     cpu_kvcache_space_gib: float | None = None

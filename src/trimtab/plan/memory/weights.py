@@ -91,7 +91,15 @@ def _draft_bytes(settings: Settings, model: ModelFacts, splits: bool) -> int:
 
 
 def _rotary_bytes(model: ModelFacts) -> int:
-    return sum(positions * width * model.element_bytes for positions, width in model.rotary_tables)
+    return sum(positions * width * model.element_bytes for positions, width in rotary_tables(model))
+
+
+def rotary_tables(model: ModelFacts) -> tuple[tuple[int, int], ...]:
+    """Positions and width of each rotary table; where the facts name none, one over all positions."""
+    attention = next((x.attention for x in model.layers if x.attention), None)
+    if model.rotary_tables or attention is None:
+        return model.rotary_tables
+    return ((model.max_positions, attention.qk_rope_head_dim or attention.head_dim),)
 
 
 def _rotary_reuse(settings: Settings, model: ModelFacts, stage: Stage) -> int:
@@ -100,7 +108,7 @@ def _rotary_reuse(settings: Settings, model: ModelFacts, stage: Stage) -> int:
     vLLM model_executor/layers/rotary_embedding: `_compute_cos_sin_cache` runs when the first layer is built.
     """
     freed: list[int] = []
-    for positions, width in model.rotary_tables:
+    for positions, width in rotary_tables(model):
         half = held_bytes(positions * width * 2, splits_large=False)
         freed += [half, half, half, held_bytes(positions * width * 4, splits_large=False)]
     return reuse_loss_bytes(
