@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from trimtab.engine.source import Edit, Layer, Problem, Source, Span, Word, apply_edits
+from trimtab.engine.source import Edit, Problem, Source, Span, Word, apply_edits
 
 __all__ = ["Arity", "Container", "Edit", "EnvUse", "FlagUse", "Form", "LaunchCommand", "Origin", "Problem", "Reading",
            "Source", "Span", "Value", "apply_edits", "read_commands"]  # fmt: skip
@@ -135,6 +135,7 @@ class LaunchCommand:
     strays: tuple[Value, ...] = ()
     subcommand: str = "serve"
     words: tuple[Word, ...] = field(default=(), repr=False, compare=False)
+    program: tuple[Word, ...] = field(default=(), repr=False, compare=False)
 
     def get(self, name: str) -> str | None:
         """The value that counts (the last) of a flag, or of a dotted one ("compilation-config.mode")."""
@@ -190,6 +191,27 @@ class LaunchCommand:
 
         return arguments.from_argv(argv, env or {}, arity)
 
+    def edit_set(self, name: str, value: str | None) -> list[Edit]:
+        """Edits of the source that give the flag this value (None: the bare flag), or add it at the end.
+
+        Empty where nothing changes, or where the place cannot hold it.
+        """
+        from trimtab.engine import editing
+
+        return editing.set_flag(self, name, value)
+
+    def edit_remove(self, name: str) -> list[Edit]:
+        """Edits of the source that take out every use of the flag, with its line continuation."""
+        from trimtab.engine import editing
+
+        return editing.remove_flag(self, name)
+
+    def edit_rename(self, name: str, new: str) -> list[Edit]:
+        """Edits of the source that spell every use of the flag with the new long name."""
+        from trimtab.engine import editing
+
+        return editing.rename_flag(self, name, new)
+
     def command_line(self) -> str:
         """`argv()` as one line for a shell, with the environment in front."""
         prefix = [f"{n}={shlex.quote(u.value)}" for n, u in self.env.items() if u.value is not None]
@@ -213,8 +235,3 @@ def read_commands(text: str | bytes, filename: str | None = None, arity: Arity |
     from trimtab.engine.reading import dispatch
 
     return dispatch.read(text, filename, arity)
-
-
-def layer_of(source: Source) -> Layer:
-    """The outermost layer of a source."""
-    return Layer.root(source.data)

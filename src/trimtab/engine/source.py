@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from trimtab.errors import InternalError
 from trimtab.messages import Message, msg
@@ -71,7 +72,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     return b"".join([*out, data[done:]]).decode("utf-8", "surrogateescape")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Layer:
     """A text as its reader sees it (`data`), and how it stands in the text around it.
 
@@ -91,6 +92,11 @@ class Layer:
     def root(cls, data: bytes) -> Layer:
         return cls(data, range(len(data) + 1))
 
+    @property
+    def depth(self) -> int:
+        """How many texts this one stands in."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
     def root_span(self, span: Span) -> Span:
         """The span in the source of a span of this layer."""
         layer: Layer | None = self
@@ -101,26 +107,58 @@ class Layer:
             layer = layer.parent
         return Span(start, end)
 
-    def lift(self, edits: Sequence[Edit]) -> list[Edit]:
-        """Edits of this layer as edits of the source."""
-        if self.parent is None or not edits:
-            return list(edits)
+    def raised(self, edits: Sequence[Edit]) -> list[Edit]:
+        """Edits of this layer as edits of its parent."""
         lifted: list[Edit] = []
         for edit in edits:
             written = self.encode(edit.replacement, edit.span)
             if written is None:
                 text = apply_edits(self.data.decode("utf-8", "surrogateescape"), edits)
-                return self.parent.lift([Edit(self.outer, self.rewrite(text))])
+                return [Edit(self.outer, self.rewrite(text))]
             lifted.append(Edit(Span(self.at[edit.span.start], self.at[edit.span.end]), written))
-        return self.parent.lift(lifted)
+        return lifted
 
 
-@dataclass(frozen=True, slots=True)
+def lift(edits: Iterable[tuple[Layer, Edit]]) -> list[Edit]:
+    """Edits that stand in layers as edits of the source, in order."""
+    todo: dict[int, tuple[Layer, list[Edit]]] = {}
+    for layer, edit in edits:
+        todo.setdefault(id(layer), (layer, []))[1].append(edit)
+    done: list[Edit] = []
+    while todo:
+        key = max(todo, key=lambda k: todo[k][0].depth)
+        layer, own = todo.pop(key)
+        if layer.parent is None:
+            done += own
+        else:
+            todo.setdefault(id(layer.parent), (layer.parent, []))[1].extend(layer.raised(own))
+    return sorted(done, key=lambda e: e.span)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """How a word stands in a list or a mapping (a YAML sequence, a JSON array, a vLLM config file).
+
+    `whole` is what goes when the item goes (a block item's lines, a flow item with its comma); `after` is where
+    the next one is put, `lead` what is written before it and `tail` what after it.
+    """
+
+    layer: Layer
+    whole: Span
+    after: int
+    lead: str
+    tail: str
+    write: Callable[[str], str]
+    pairs: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Word:
     """One argument: its value, and for each character of it the byte offset in `layer` (one entry more at the end).
 
     `span` is the whole word in `layer`, quotes included. `known` is False where a part of the value depends on
-    something outside the file; the text then holds that part as it is spelt.
+    something outside the file; the text then holds that part as it is spelt. `via` is the `$X` in `layer` whose
+    value the word is a part of.
     """
 
     text: str
@@ -128,7 +166,25 @@ class Word:
     span: Span
     layer: Layer
     known: bool = True
+    item: Item | None = None
+    via: Span | None = None
 
     def source_span(self, first: int = 0) -> Span:
         """Where it stands in the source: the whole word, or from its character `first` to its end."""
-        return self.layer.root_span(Span(self.at[first], self.span.end) if first else self.span)
+        return self.layer.root_span(Span(self.start_of(first), self.span.end))
+
+    def start_of(self, first: int) -> int:
+        """The offset in `layer` where its part from character `first` on begins, the part's own quote included."""
+        if first == 0:
+            return self.span.start
+        return min(self.at[first - 1] + 1, self.at[first])
+
+
+def together(words: Sequence[Word]) -> bool:
+    """Whether the words stand side by side in one text, with only white space and line continuations between."""
+    return all(
+        a.layer is b.layer
+        and b.span.start >= a.span.end
+        and not a.layer.data[a.span.end : b.span.start].replace(b"\\\n", b"").replace(b"\\\r\n", b"").strip()
+        for a, b in pairwise(words)
+    )

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 
 from trimtab.engine.command import (
@@ -20,7 +21,7 @@ from trimtab.engine.command import (
     Span,
     Value,
 )
-from trimtab.engine.source import Layer, Word
+from trimtab.engine.source import Layer, Word, together
 
 # vllm/engine/arg_utils.py, vllm/entrypoints/openai/cli_args.py and FlexibleArgumentParser, 0.4 to 0.33.
 SHORT = {
@@ -138,6 +139,7 @@ def launch(
     env: Mapping[str, EnvUse] | None = None,
     container: Container | None = None,
     arity: Arity | None = None,
+    program: Sequence[Word] = (),
 ) -> LaunchCommand:
     """The launch whose vLLM arguments (after `serve` or the module) are `words`."""
     flags, loose = pair(words, arity)
@@ -146,7 +148,8 @@ def launch(
         model, loose = Value(loose[0].text, loose[0].source_span(), not loose[0].known), loose[1:]
     strays = tuple(Value(w.text, w.source_span(), not w.known) for w in loose)
     return LaunchCommand(
-        form, source, span, model, flags, MappingProxyType(dict(env or {})), container, strays, subcommand, tuple(words)
+        form, source, span, model, flags, MappingProxyType(dict(env or {})), container, strays, subcommand,
+        tuple(words), tuple(program),
     )  # fmt: skip
 
 
@@ -206,10 +209,15 @@ def _flag(words: Sequence[Word], i: int, arity: Arity | None) -> tuple[FlagUse, 
     spans = [v.source_span() for v in values]
     texts = tuple(v.text for v in values)
     value_span = Span(spans[0].start, spans[-1].end)
+    span = Span(start, value_span.end) if _side_by_side((word, *values), [whole, *spans]) else whole
     return FlagUse(
-        name, spelling, " ".join(texts), Span(min(start, value_span.start), max(whole.end, value_span.end)), key_span,
+        name, spelling, " ".join(texts), span, key_span,
         value_span, negated, not all(v.known for v in (word, *values)), Origin.ARGV, path, texts, (word, *values),
     ), 1 + len(values)  # fmt: skip
+
+
+def _side_by_side(words: Sequence[Word], spans: Sequence[Span]) -> bool:
+    return together(words) or (all(w.item for w in words) and all(a < b for a, b in pairwise(spans)))
 
 
 def canonical(spelling: str, arity: Arity | None = None) -> tuple[str, tuple[str, ...], bool]:
@@ -264,7 +272,8 @@ def from_argv(argv: Sequence[str], env: Mapping[str, str], arity: Arity | None =
         offset = end + 1
     start = find_start(words) or Start(0, 1 if words and words[0].text == "serve" else 0, "serve")
     span = Span(0, len(source.data))
-    return launch(words[start.arguments :], start.subcommand, Form.ARGV, source, span, uses, None, arity)
+    program, rest = words[start.first : start.arguments], words[start.arguments :]
+    return launch(rest, start.subcommand, Form.ARGV, source, span, uses, None, arity, program)
 
 
 def _positions(written: str, text: str, offset: int) -> list[int]:

@@ -60,8 +60,10 @@ def read_run(
         return None
     box = _container(options, image)
     inner = argv[start.arguments :] if start else rest
+    program = argv[start.first : start.arguments] if start else [image]
     subcommand = start.subcommand if start else "serve"
-    return arguments.launch(inner, subcommand, Form.DOCKER, source, span, _environment(options, env), box, arity)
+    envs = _environment(options, env)
+    return arguments.launch(inner, subcommand, Form.DOCKER, source, span, envs, box, arity, program)
 
 
 def _run_at(words: Sequence[Word]) -> int | None:

@@ -180,10 +180,9 @@ def run(words: list[Word], env: dict[str, EnvUse], span: Span, state: State) -> 
         for word in words[: start.first]:
             env.update(_assignment_word(word))
         form = state.form or (Form.SERVE if start.subcommand == "serve" else Form.API_SERVER)
+        program, rest = words[start.first : start.arguments], words[start.arguments :]
         state.commands.append(
-            arguments.launch(
-                words[start.arguments :], start.subcommand, form, state.source, span, env, None, state.arity
-            )
+            arguments.launch(rest, start.subcommand, form, state.source, span, env, None, state.arity, program)
         )
     elif isinstance(inner, LaunchCommand):
         state.commands.append(inner)

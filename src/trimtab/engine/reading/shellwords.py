@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ def words_of(node: Node, layer: Layer, variables: Variables) -> list[Word]:
     if node.type in ("simple_expansion", "expansion"):
         value = _lookup(node, variables)
         if value is not None and value.known and re.search(r"\s", value.text):
-            return split(value)
+            return split(value, Span(node.start_byte, node.end_byte))
         if value is not None and value.known and not value.text:
             return []
     return [word_of(node, layer, variables)]
@@ -76,13 +76,13 @@ def word_of(node: Node, layer: Layer, variables: Variables) -> Word:
     return Word(text, [*pieces.at, node.end_byte], Span(node.start_byte, node.end_byte), layer, pieces.known)
 
 
-def split(value: Word) -> list[Word]:
-    """An unquoted variable's value as the words it becomes, each where it is written."""
-    return [
-        Word(m.group(), value.at[m.start() : m.end() + 1], Span(value.at[m.start()], value.at[m.end() - 1] + 1),
-             value.layer)
-        for m in re.finditer(r"\S+", value.text)
-    ]  # fmt: skip
+def split(value: Word, via: Span | None = None) -> list[Word]:
+    """An unquoted variable's value as the words it becomes, each where it is written; `via` is where it is used."""
+    words: list[Word] = []
+    for m in re.finditer(r"\S+", value.text):
+        span = Span(value.at[m.start()], value.at[m.end() - 1] + 1)
+        words.append(Word(m.group(), value.at[m.start() : m.end() + 1], span, value.layer, via=via))
+    return words
 
 
 def _array(node: Node, variables: Variables) -> tuple[Word, ...] | None:
@@ -196,25 +196,24 @@ def _slice(layer: Layer, start: int, end: int) -> str:
 def nested(word: Word) -> Layer:
     """The word's value as a text of its own (`bash -c WORD`)."""
     data = word.text.encode("utf-8", "surrogateescape")
-    at: Sequence[int] = word.at
-    if len(data) != len(word.text):
-        at = [o for c, o in zip(word.text, word.at, strict=False) for o in _bytes_at(c, o)] + [word.at[-1]]
-    return Layer(data, at, word.layer, word.span, _encoder(word), quote)
+    encode = _encoder(word)
+    end = word.span.end - (1 if encode else 0)
+    at = [*(o for c, o in zip(word.text, word.at, strict=False) for o in _bytes_at(c, o)), end]
+    return Layer(data, at, word.layer, word.span, encode or _nowhere, shlex.quote)
 
 
 def _bytes_at(char: str, offset: int) -> range:
     return range(offset, offset + len(char.encode("utf-8", "surrogateescape")))
 
 
-def quote(text: str) -> str:
-    """The text as one shell word."""
-    return shlex.quote(text)
-
-
-def _encoder(word: Word) -> Callable[[str, Span], str | None]:
+def _encoder(word: Word) -> Callable[[str, Span], str | None] | None:
     raw = word.layer.data[word.span.start : word.span.end]
     if len(raw) > 1 and raw[:1] == b"'" == raw[-1:] and raw.count(b"'") == 2:
         return lambda text, span: None if "'" in text else text
     if len(raw) > 1 and raw[:1] == b'"' == raw[-1:] and len(re.findall(rb'(?<!\\)"', raw)) == 2:
         return lambda text, span: re.sub(r'([\\"$`])', r"\\\1", text)
-    return lambda text, span: None
+    return None
+
+
+def _nowhere(text: str, span: Span) -> None:
+    return None
