@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 from tests.fakes.openai_server import FakeServer, Knobs, serving
 from trimtab.bench.client import Timeouts
 from trimtab.bench.endpoint import Target
-from trimtab.bench.serverlog import LogSource
+from trimtab.bench.serverlog import LogSource, read_log
 from trimtab.bench.verify import Criterion, Verification, concurrency_levels, verify
 from trimtab.errors import UpstreamError, UsageError
 
@@ -43,6 +46,8 @@ GOOD = {
     "a refusal in plain text": Knobs(refuse_style="text"),
     "few preemptions": Knobs(preemptions_per_request=0.5),
     "paths without /v1": Knobs(prefix=""),
+    "words of many tokens": Knobs(words_to_tokens=2.5),
+    "words of many tokens, no /tokenize": Knobs(words_to_tokens=2.5, tokenize=False),
 }
 
 
@@ -71,6 +76,12 @@ BAD: dict[str, tuple[Knobs, set[str], str, str]] = {
         "500: broken",
     ),
     "hangs mid-stream": (Knobs(hang_streams=True), {"concurrency"}, "concurrency", "nothing for 0.5 s"),
+    "hangs and pings": (
+        Knobs(hang_streams=True, pings_while_hanging=True),
+        {"concurrency"},
+        "concurrency",
+        "nothing for 0.5 s",
+    ),
     "cuts streams": (Knobs(cut_streams=True), {"concurrency"}, "concurrency", "cut after 2 chunks"),
     "breaks at 8, not at 4": (Knobs(fail_streams_above=4), {"concurrency"}, "concurrency", "of 8 at once"),
     "cuts prompts": (Knobs(cuts_prompts=True), {"long_context"}, "long_context", "cut"),
@@ -232,6 +243,8 @@ NO_SERVER: dict[str, tuple[Knobs, dict[str, Any], str, str]] = {
     "not ready": (Knobs(models_page="503"), {}, "503: loading the model", "ready"),
     "plain HTTP to TLS": (Knobs(models_page="tls-notice"), {}, "speaks TLS", "https://"),
     "model not served": (Knobs(), {"model": "nope"}, "does not serve the model nope", "demo"),
+    "embeddings only": (Knobs(embeddings_only=True), {}, "neither", "embedding"),
+    "key asked for later": (Knobs(key="sk-1", open_models=True), {}, "none was given", "--key"),
     "no text endpoint": (Knobs(chat=False, completions=False), {}, "neither", "embedding"),
 }
 
@@ -275,3 +288,35 @@ def test_the_base_url_is_understood_with_and_without_v1(path: str) -> None:
         outcome = verify(Target(fake.base_url + path), timeouts=SOON, concurrency=1)
     assert outcome.url == f"{fake.base_url}/v1"
     assert outcome.passed is True
+
+
+def test_what_speaks_no_http_is_named() -> None:
+    def greet() -> None:
+        with suppress(OSError):
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(4096)
+                peer.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=greet)
+        thread.start()
+        with pytest.raises(UpstreamError) as caught:
+            verify(Target(f"http://127.0.0.1:{listener.getsockname()[1]}"), timeouts=SOON)
+        thread.join()
+    assert "no HTTP at all" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("numbers", [{"context": 0}, {"concurrency": 0}, {"concurrency": -1}])
+def test_numbers_below_one_are_refused(numbers: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="1 or more"):
+        verify(Target("http://127.0.0.1:9"), **numbers)
+
+
+V0 = "INFO 02-06 executor_base.py:111] # cuda blocks: 1478, # CPU blocks: 2048"
+V0_FITS = "INFO 02-06 executor_base.py:115] Maximum concurrency for 29000 tokens per request: 0.82x"
+
+
+def test_a_v0_log_tells_blocks_and_the_tokens_that_fit() -> None:
+    reading = read_log([START, V0, V0_FITS])
+    assert (reading.kv_blocks, reading.kv_tokens) == (1478, 23780)

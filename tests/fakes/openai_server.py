@@ -41,6 +41,9 @@ class Knobs:
     chat: bool = True
     chat_template: bool = True
     completions: bool = True
+    embeddings_only: bool = False  # as vLLM 0.6 to 0.10 with an embedding model: 400 at both endpoints
+    open_models: bool = False  # the model list asks for no key
+    words_to_tokens: float = 1.0
     cuts_prompts: bool = False
     refuse_status: int = 400
     refuse_style: str = "vllm"  # vllm, openai, llama.cpp, text
@@ -50,6 +53,7 @@ class Knobs:
     fail_status: int = 0  # every generation answers with it
     fail_streams_above: int = 0  # more streams at once than this end with an error event
     hang_streams: bool = False
+    pings_while_hanging: bool = False
     cut_streams: bool = False
     dies_after: int = 0  # generations answered before the socket closes for good
     restarts: bool = False  # its process looks younger at each look
@@ -107,7 +111,7 @@ class FakeServer:
             return JSONResponse({"error": {"message": "loading the model", "type": "unavailable"}}, 503)
         if page == "tls-notice":
             return HTMLResponse("<html>400 The plain HTTP request was sent to HTTPS port</html>", 400)
-        if not self.allowed(request):
+        if not self.knobs.open_models and not self.allowed(request):
             return JSONResponse({"error": "Unauthorized"}, 401)
         extra = {"max_model_len": self.knobs.context} if self.knobs.state_context else {}
         names = () if page == "empty" else self.knobs.models
@@ -137,13 +141,20 @@ class FakeServer:
 
     def count(self, body: dict[str, Any]) -> int:
         if "messages" in body:
-            return TEMPLATE_TOKENS + len(body["messages"][0]["content"].split())
-        return len(body["prompt"].split())
+            return TEMPLATE_TOKENS + self.tokens(body["messages"][0]["content"])
+        return self.tokens(body["prompt"])
+
+    def tokens(self, text: str) -> int:
+        return round(sum(len(w) > 4 for w in text.split()) * (self.knobs.words_to_tokens - 1)) + len(text.split())
 
     def refusal(self, body: dict[str, Any]) -> Response | None:
         k = self.knobs
         if k.fail_status:
             return JSONResponse({"error": {"message": "broken", "type": "server_error"}}, k.fail_status)
+        if k.embeddings_only:
+            api = "Chat Completions" if "messages" in body else "Completions"
+            text = f"The model does not support {api} API"
+            return JSONResponse({"object": "error", "message": text, "type": "BadRequestError", "code": 400}, 400)
         if body["model"] not in k.models:
             text = f"The model `{body['model']}` does not exist."
             return JSONResponse({"error": {"message": text, "type": "NotFoundError", "param": "model"}}, 404)
@@ -207,6 +218,9 @@ class FakeServer:
         self.seen.most_streams = max(self.seen.most_streams, self.seen.streams)
         try:
             async for value in self.events(body, usage):
+                if value is None:
+                    yield b": still here\n\n"
+                    continue
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
                 end = "\r\n\r\n" if self.knobs.crlf else "\n\n"
                 for piece in (f": ping{end}", f"data: {text}{end}"):
@@ -231,8 +245,9 @@ class FakeServer:
                     "error": {"message": "EngineCore encountered an issue", "type": "InternalServerError", "code": 500}
                 }
                 return
-            if at == 1 and k.hang_streams:
-                await asyncio.sleep(3600)
+            while at == 1 and k.hang_streams:
+                await asyncio.sleep(0.05 if k.pings_while_hanging else 3600)
+                yield None
             if at == 1 and k.cut_streams:
                 return
         yield {"choices": [{"index": 0, "delta": {}, "text": "", "finish_reason": k.finish_reason}]}

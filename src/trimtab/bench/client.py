@@ -12,7 +12,18 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from trimtab.engine.api import DONE, ApiFault, EventStream, Usage, decode, is_html, read_delta, read_fault
+from trimtab.engine.api import (
+    DONE,
+    ApiFault,
+    EventStream,
+    ServerSentEvent,
+    Usage,
+    decode,
+    is_html,
+    printable,
+    read_delta,
+    read_fault,
+)
 from trimtab.messages import Message, msg
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -124,8 +135,6 @@ async def ask(client: httpx2.AsyncClient, url: str, body: Mapping[str, Any], tim
             if response.headers.get("content-type", "").startswith("text/event-stream"):
                 return got.close(await _read_stream(response, got, timeouts))
             return got.close(_read_whole(await response.aread(), got))
-    except TimeoutError:
-        return got.close(msg("the stream gave nothing for {seconds:g} s", seconds=timeouts.between_s))
     except (httpx2.TransportError, httpx2.DecodingError, httpx2.InvalidURL) as error:
         unreachable = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
         return got.close(describe(error, timeouts), unreachable=unreachable)
@@ -135,21 +144,28 @@ async def _read_stream(response: httpx2.Response, got: _Gathering, timeouts: Tim
     parser = EventStream()
     pieces = response.aiter_bytes()
     wait = timeouts.first_s
-    while (piece := await _next(pieces, wait)) is not None:
+    while True:
+        try:
+            async with asyncio.timeout(wait):
+                events = await _next_events(pieces, parser)
+        except TimeoutError:
+            return msg("the stream gave nothing for {seconds:g} s", seconds=wait)
+        if events is None:
+            return None if got.finish_reason else msg("the stream was cut after {chunks} chunks", chunks=got.chunks)
         wait = timeouts.between_s
-        for event in parser.feed(piece):
-            if event.data == DONE:
+        for event in events:
+            if event.data == DONE or got.fault is not None:
                 return None
             if not got.take(decode(event.data)):
-                return msg("the stream holds something that is no completion: {text}", text=event.data[:120])
-            if got.fault is not None:
-                return None
-    return None if got.finish_reason else msg("the stream was cut after {chunks} chunks", chunks=got.chunks)
+                return msg("the stream holds something that is no completion: {text}", text=printable(event.data))
 
 
-async def _next(pieces: AsyncIterator[bytes], wait_s: float) -> bytes | None:
-    async with asyncio.timeout(wait_s):
-        return await anext(pieces, None)
+async def _next_events(pieces: AsyncIterator[bytes], parser: EventStream) -> list[ServerSentEvent] | None:
+    """The next whole events, None at the end; comments that keep a connection open are no answer and are waited out."""
+    async for piece in pieces:
+        if events := parser.feed(piece):
+            return events
+    return None
 
 
 def _read_whole(body: bytes, got: _Gathering) -> Message | None:
@@ -157,7 +173,7 @@ def _read_whole(body: bytes, got: _Gathering) -> Message | None:
         return None
     if is_html(body):
         return msg("the answer is a web page, not a completion")
-    return msg("the answer is no completion: {text}", text=body[:120].decode("utf-8", errors="replace"))
+    return msg("the answer is no completion: {text}", text=printable(body.decode("utf-8", errors="replace")))
 
 
 def describe(error: Exception, timeouts: Timeouts) -> Message:

@@ -14,6 +14,9 @@ from trimtab.engine.api import ServedModel, decode, is_html, read_fault, read_mo
 from trimtab.errors import UpstreamError
 from trimtab.messages import Message, msg
 
+# A model without a chat template, and one that takes plain completions only (vLLM 0.6 to 0.33).
+_NO_CHAT = ("chat template", "chat_template", "does not support chat completions")
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -105,6 +108,8 @@ async def settle(
     fault = done.fault
     if fault is not None and fault.status in (401, 403):
         raise refused_key(server.url, fault.status, None if "Authorization" not in client.headers else "given")
+    if fault is not None and "does not support completions" in fault.message.lower():
+        raise _no_text(server)
     if fault is not None and fault.about_model:
         raise UpstreamError(
             msg(
@@ -113,11 +118,15 @@ async def settle(
             hint=msg("Pass one that it serves with --model: {models}.", models=_names(server.models)),
         )
     if fault is not None and fault.status in (404, 405):
-        raise UpstreamError(
-            msg("{url} answers neither /chat/completions nor /completions", url=server.api),
-            hint=msg("Pass the URL of a server that generates text; an embedding model cannot be verified."),
-        )
+        raise _no_text(server)
     return server, done
+
+
+def _no_text(server: Server) -> UpstreamError:
+    return UpstreamError(
+        msg("{url} answers neither /chat/completions nor /completions", url=server.api),
+        hint=msg("Pass the URL of a server that generates text; an embedding model cannot be verified."),
+    )
 
 
 def adapt(server: Server, done: Exchange) -> Server | None:
@@ -126,7 +135,7 @@ def adapt(server: Server, done: Exchange) -> Server | None:
     if fault is None or done.status not in (400, 404, 405, 422):
         return None
     text = f"{fault.message} {fault.param}".lower()
-    if server.chat and ("chat template" in text or "chat_template" in text):
+    if server.chat and any(word in text for word in _NO_CHAT):
         return replace(server, chat=False)
     if server.chat and fault.status in (404, 405) and not fault.about_model:
         return replace(server, chat=False)

@@ -68,15 +68,18 @@ async def make_prompt(
 ) -> Prompt:
     """A prompt of `low` to `high` tokens, as near to `high` as the ruler gets."""
     words = ruler.words(high)
-    text = text_of(words, mark)
-    tokens = ruler.tokens(words)
+    prompt = Prompt(text_of(words, mark), ruler.tokens(words), exact=False)
     for _ in range(_TRIES if ruler.exact else 0):
-        tokens = await count(client, server, text) or tokens
-        if low <= tokens <= high:
+        counted = await count(client, server, prompt.text)
+        if counted is None:
             break
-        words = max(1, words + round((high - tokens) / ruler.per_word) - (1 if tokens > high else 0))
+        prompt = Prompt(prompt.text, counted, exact=True)
+        if low <= counted <= high:
+            break
+        words = max(1, words + round((high - counted) / ruler.per_word) - (1 if counted > high else 0))
         text = text_of(words, mark)
-    return Prompt(text, tokens, ruler.exact)
+        prompt = Prompt(text, ruler.tokens(words), exact=False)
+    return prompt
 
 
 async def count(client: httpx2.AsyncClient, server: Server, text: str) -> int | None:

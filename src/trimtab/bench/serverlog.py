@@ -1,4 +1,4 @@
-"""What a vLLM log says against its server (out of memory, a dead engine, preemptions), and the size of its KV cache."""
+"""What a vLLM log says against its server (out of memory, a dead engine), and the size of its KV cache."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from trimtab.engine.logs import Kind, parse_line
 
 # PyTorch's wording (CUDA, HIP, XPU and the CPU allocator) and the kernel's.
 _OUT_OF_MEMORY = re.compile(
@@ -20,10 +22,8 @@ _ENGINE_DEAD = re.compile(
 )
 # A request's own words may stand in the log (--enable-log-requests); they are nobody's error.
 _REQUEST = re.compile(r"Received request |Request \S+ details: ")
-_START = re.compile(r"vLLM API server version \S|\bversion \d+\.\d+\S*\s*$")
-_PREEMPTED = re.compile(r"total(?:_num)?_cumulative_preemption(?:_cnt)?=(\d+)")
-_KV_TOKENS = re.compile(r"KV cache size: ([\d,]+) tokens")
-_KV_BLOCKS = re.compile(r"# (?!CPU)\w+ blocks: (\d+)|# CPU blocks: (\d+)\s*$")
+# Up to 0.10 a line, later the banner.
+_START = re.compile(r"vLLM API server version \S|[█▄▀].*\bversion \d+\.\d+")
 _UTILIZATION = re.compile(r"gpu[-_]memory[-_]utilization'?[=:\s]+([0-9.]+)")
 
 
@@ -56,8 +56,7 @@ class LogReading:
     lines: int = 0
     out_of_memory: tuple[Finding, ...] = ()
     engine_dead: tuple[Finding, ...] = ()
-    preemptions: int | None = None
-    kv_tokens: int | None = None
+    kv_tokens: int | None = None  # V0 states blocks and how many requests of a length fit: their product
     kv_blocks: int | None = None
     memory_utilization: float | None = None
 
@@ -66,9 +65,7 @@ class LogReading:
 class _Reading:
     out_of_memory: list[Finding] = field(default_factory=list)
     engine_dead: list[Finding] = field(default_factory=list)
-    preemptions: int | None = None
-    kv_tokens: int | None = None
-    kv_blocks: int | None = None
+    numbers: dict[str, float] = field(default_factory=dict)
     memory_utilization: float | None = None
 
     def take(self, number: int, line: str) -> None:
@@ -76,12 +73,9 @@ class _Reading:
             self.out_of_memory.append(Finding(number, line.strip()[:300]))
         elif _ENGINE_DEAD.search(line):
             self.engine_dead.append(Finding(number, line.strip()[:300]))
-        if match := _PREEMPTED.search(line):
-            self.preemptions = int(match[1])
-        if match := _KV_TOKENS.search(line):
-            self.kv_tokens = int(match[1].replace(",", ""))
-        if match := _KV_BLOCKS.search(line):
-            self.kv_blocks = int(match[1] or match[2])
+        event = parse_line(line)
+        if event.kind in (Kind.KV_TOKENS, Kind.KV_BLOCKS, Kind.CONCURRENCY):
+            self.numbers |= event.numbers
         if match := _UTILIZATION.search(line):
             self.memory_utilization = float(match[1].rstrip("."))
 
@@ -95,12 +89,14 @@ def read_log(lines: Iterable[str]) -> LogReading:
             found = _Reading()
         if not _REQUEST.search(line):
             found.take(number, line)
+    tokens, blocks = found.numbers.get("kv_tokens"), found.numbers.get("kv_blocks")
+    if tokens is None and "requests" in found.numbers:
+        tokens = found.numbers["requests"] * found.numbers["context_tokens"]
     return LogReading(
         len(seen),
         tuple(found.out_of_memory),
         tuple(found.engine_dead),
-        found.preemptions,
-        found.kv_tokens,
-        found.kv_blocks,
+        round(tokens) if tokens else None,
+        round(blocks) if blocks else None,
         found.memory_utilization,
     )

@@ -16,6 +16,8 @@ from trimtab.bench.endpoint import Server, Target, check_target, find_server, se
 from trimtab.bench.health import Health, judge_health, look
 from trimtab.bench.prompt import Prompt, Ruler, make_prompt, make_ruler
 from trimtab.bench.serverlog import LogSource
+from trimtab.engine.api import printable
+from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 
 ONE_REQUEST, CONCURRENCY, LONG_CONTEXT, NO_OOM = CRITERIA = ("one_request", "concurrency", "long_context", "no_oom")
@@ -101,6 +103,9 @@ async def verify_async(
 ) -> Verification:
     """`verify` inside a running event loop; cancelling it closes all connections."""
     check_target(target)
+    for name, number in (("--context", context), ("--concurrency", concurrency)):
+        if number is not None and number < 1:
+            raise UsageError(msg("{name} is {number}; it must be 1 or more", name=name, number=number))
     timeouts = timeouts or Timeouts()
     began = time.perf_counter()
     async with open_client(target.base_url, target.api_key, timeouts) as client:
@@ -164,7 +169,7 @@ class _Run:
             }
         if done.status == 200 and (done.usage is None or done.usage.completion_tokens < 1):
             wrong.append(msg("the answer counts no tokens (usage)"))
-        good = msg("answered: {text}", text=" ".join(done.text.split())[:80])
+        good = msg("answered: {text}", text=printable(done.text, 80))
         return Criterion(name, not wrong, measured, tuple(wrong) or (good,))
 
     async def _several(self, name: str) -> Criterion:
@@ -259,7 +264,7 @@ def _judge_beyond(prompt: Prompt, done: Exchange, limit: int) -> tuple[bool | No
         return (
             True,
             measured,
-            msg("one of {sent} was refused with 400: {text}", sent=sent, text=done.fault.message[:160]),
+            msg("one of {sent} was refused with 400: {text}", sent=sent, text=printable(done.fault.message, 160)),
         )
     if done.status != 200 or done.fault is not None or done.trouble is not None:
         return False, measured, msg("one of {sent} was not refused with 400 but failed: {why}", sent=sent, why=done.why)

@@ -19,7 +19,6 @@ Context = Annotated[int | None, typer.Option("--context", help="Tokens of contex
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Requests to serve at once.")]
 Key = Annotated[str | None, typer.Option("--key", envvar="TRIMTAB_API_KEY", help="Key that the server asks for.")]
 ServedModel = Annotated[str | None, typer.Option("--model", help="Model id as served; default: the first one listed.")]
-AtOnce = Annotated[int, typer.Option("--concurrency", min=1, help="Requests to send at once, at most.")]
 ServerLog = Annotated[Path | None, typer.Option("--log", help="The server's log file.")]
 FirstTokenTimeout = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds to wait for a first token.")]
 AllowUnjudged = Annotated[

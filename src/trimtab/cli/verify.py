@@ -20,7 +20,7 @@ def run(
     key: options.Key = None,
     model: options.ServedModel = None,
     context: options.Context = None,
-    concurrency: options.AtOnce = 8,
+    concurrency: options.Concurrency = None,
     log: options.ServerLog = None,
     timeout: options.FirstTokenTimeout = 300.0,
     allow_unjudged: options.AllowUnjudged = False,
@@ -30,7 +30,7 @@ def run(
     outcome = verify(
         Target(url, key or None, model),
         context=context,
-        concurrency=concurrency,
+        concurrency=8 if concurrency is None else concurrency,
         log=LogSource(log) if log is not None else None,
         observer=_show if not json else None,
         timeouts=Timeouts(first_s=timeout),

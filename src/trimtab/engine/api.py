@@ -162,11 +162,16 @@ def read_fault(status: int, body: bytes) -> ApiFault:
         if isinstance(inner, Mapping):
             message = str(inner.get("message") or inner.get("error") or msgspec.json.encode(inner).decode())
             kind = str(inner.get("type") or inner.get("code") or "")
-            return ApiFault(status, message, kind, str(inner.get("param") or ""))
+            return ApiFault(status, printable(message, 300), kind, str(inner.get("param") or ""))
         text = inner if isinstance(inner, str) else msgspec.json.encode(inner).decode()
-        return ApiFault(status, text)
-    text = body.decode("utf-8", errors="replace").strip()
-    return ApiFault(status, text[:300], html=is_html(body))
+        return ApiFault(status, printable(text, 300))
+    return ApiFault(status, printable(body.decode("utf-8", errors="replace"), 300), html=is_html(body))
+
+
+def printable(text: str, most: int = 120) -> str:
+    """At most `most` characters of a server's words in one line, without control characters, for showing."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def is_html(body: bytes) -> bool:
