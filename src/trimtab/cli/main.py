@@ -19,6 +19,7 @@ from trimtab.messages import msg
 
 # One line a verb: its module, and the Typer app or function in it. Only the module of the verb asked for is imported.
 VERBS: dict[str, str] = {
+    "budget": "trimtab.cli.budget:run",
     "engine": "trimtab.cli.engine:app",
     "verify": "trimtab.cli.verify:run",
 }

@@ -28,3 +28,4 @@ EngineRelease = Annotated[
     str | None,
     typer.Option("--version", help="vLLM version to install, e.g. 0.32.0; default: the newest that Trimtab knows."),
 ]
+Explain = Annotated[bool, typer.Option("--explain", help="Show how every number was derived.")]

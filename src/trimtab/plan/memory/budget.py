@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trimtab.errors import UsageError
 from trimtab.facts.model import ModelFacts
@@ -31,6 +31,14 @@ class Budget:
     reasons: tuple[Message, ...]
     assumptions: tuple[Message, ...]
     cards: tuple[Card, ...]
+
+    @property
+    def known(self) -> bool:
+        """Whether the numbers hold: the model's architecture is one that was read."""
+        return bool(self.model.layers) and not self.model.missing
+
+    def with_assumptions(self, more: Sequence[Message]) -> Budget:
+        return replace(self, assumptions=(*more, *self.assumptions))
 
     @property
     def tightest(self) -> Rank:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from trimtab.facts.layers import Attention
 from trimtab.facts.model import ModelFacts
-from trimtab.messages import Message
+from trimtab.messages import Message, msg
 from trimtab.plan.memory.card import Card
 from trimtab.plan.memory.graphs import capture_sizes
 from trimtab.plan.memory.settings import Engine, Runner, Settings, Usage
@@ -56,6 +56,8 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
     longest = given.number("max_model_len")
     if longest is None or longest < 1:
         longest = model.max_positions or 2048
+        if not model.max_positions:
+            assumed.append(msg("a maximum length of 2,048 tokens: the model's config names none"))
     chunked = _chunked(given, version, engine, model, longest)
     seqs, tokens = _batch(given, version, engine, cards, longest, chunked, tensor * pipeline, model)
     method, drafted = _speculation(given)

@@ -25,13 +25,37 @@ SAFE_HEADROOM_GIB = 0.3
 
 def judge(settings: Settings, model: ModelFacts, ranks: Sequence[Rank], held: Capacity) -> Judged:
     """The first thing that stops the start, with its numbers, or that it fits."""
-    if not model.layers:
-        return "unknown", (msg("the model's layers are not known: {what}", what=", ".join(model.missing)),)
+    if model.missing or not model.layers:
+        return _unknown(settings, model, ranks)
     for rank in sorted(ranks, key=lambda r: r.kv_cache.value):
         found = _before_kv(settings, rank)
         if found:
             return found
     return _kv(settings, ranks, held) or _after_kv(settings, ranks)
+
+
+def _unknown(settings: Settings, model: ModelFacts, ranks: Sequence[Rank]) -> Judged:
+    """Which fact is missing, and what is certain all the same: the checkpoint's tensors must be held somewhere."""
+    said = [msg("not known of the model: {what}", what=", ".join(model.missing) or "its layers")]
+    said += [
+        msg("{name} is between {low} and {high} {unit}: {reason}", name=b.name, low=_shown(b.low), high=_shown(b.high),
+            unit=b.unit, reason=b.reason)
+        for b in model.bounds
+    ]  # fmt: skip
+    stored = model.stored_bytes_measured
+    if stored is None:
+        return "unknown", tuple(said)
+    each = stored / GIB / settings.world_size - settings.cpu_offload_gb
+    room = min(r.card.total_gib - r.context.before.value for r in ranks)
+    said.append(
+        msg("its tensors take {each:.1f} GiB on each of {n} ranks at least; {room:.1f} GiB are there",
+            each=each, n=settings.world_size, room=room)
+    )  # fmt: skip
+    return ("oom_weights" if each > room else "unknown"), tuple(said)
+
+
+def _shown(number: float | None) -> str:
+    return "?" if number is None else f"{number:,.4g}"
 
 
 def _before_kv(settings: Settings, rank: Rank) -> Judged | None:

@@ -1,0 +1,63 @@
+"""`trimtab budget -- <launch command>`: what the launch needs of each card, and whether it starts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import typer
+
+from trimtab.cli import options
+from trimtab.cli.format.budget import as_json, as_text
+from trimtab.cli.gpus import gpus_named
+from trimtab.cli.models import model_named
+from trimtab.cli.subject import CommandSubject, resolve_subject
+from trimtab.engine.command import LaunchCommand
+from trimtab.errors import UsageError
+from trimtab.messages import Message, msg
+from trimtab.plan.memory import Budget, budget, cards_of, given_of, release, resolve
+from trimtab.plan.memory.versions import NEWEST
+
+
+def run(
+    ctx: typer.Context,
+    subject: str | None = typer.Argument(None, help="File with a launch command, or nothing and -- COMMAND."),
+    gpu: options.Gpu = None,
+    vllm: options.VllmVersion = None,
+    model_config: options.ModelConfig = None,
+    json: options.AsJson = False,
+    explain: options.Explain = False,
+) -> int:
+    """Predict the memory of a launch: weights, KV cache, what is left, and the verdict."""
+    found = resolve_subject(subject, ctx.obj)
+    if not isinstance(found, CommandSubject):
+        raise UsageError(
+            msg("budget takes a launch command"),
+            hint=msg("Give it after --: trimtab budget --gpu H200 -- vllm serve MODEL …"),
+        )
+    report = budget_of(found.commands[0], gpu=gpu, vllm=vllm, model_config=model_config)
+    lang = os.environ.get("TRIMTAB_LANG", "en")
+    print(as_json(report, lang) if json else as_text(report, lang, explain=explain))
+    return 0 if report.verdict == "fits" else 1
+
+
+def budget_of(command: LaunchCommand, *, gpu: str | None, vllm: str | None, model_config: Path | None) -> Budget:
+    """The budget of one launch command, with what had to be assumed because nothing said it."""
+    assumed: list[Message] = []
+    version = vllm or (command.container.version if command.container else None)
+    if version is None:
+        version = str(NEWEST)
+        assumed.append(msg("vLLM {version}: the newest that Trimtab knows, since nothing names one", version=version))
+    named = command.get("model") or (command.model.text if command.model else None)
+    model = model_named(named, model_config)
+    gpus = gpus_named(gpu, command)
+    assumed += gpus.notes
+    cards = cards_of(gpus)
+    given = given_of(command)
+    settings = resolve(given, release(version), model, cards)
+    need = settings.world_size * settings.data_parallel_size
+    if len(cards) == 1 and need > 1 and not (gpu or "").strip()[:1].isdigit():
+        cards = cards * need
+        assumed.append(msg("{need} of that card, as many as the command asks for", need=need))
+    report = budget(settings, model, cards)
+    return report.with_assumptions(assumed)

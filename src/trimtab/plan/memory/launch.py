@@ -1,0 +1,108 @@
+"""What a launch command says of memory: its flags and environment as typed values (Given)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+
+from trimtab.engine.command import FlagUse, LaunchCommand
+from trimtab.errors import UsageError
+from trimtab.messages import msg
+from trimtab.plan.memory.defaults import Given
+
+WHOLE = (
+    "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "decode_context_parallel_size",
+    "max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size", "kv_cache_memory_bytes",
+    "num_gpu_blocks_override", "max_loras", "max_lora_rank", "mamba_block_size",
+)  # fmt: skip
+REAL = ("gpu_memory_utilization", "cpu_offload_gb", "swap_space", "kv_offloading_size")
+TEXT = ("dtype", "kv_cache_dtype", "quantization", "mamba_cache_mode")
+SWITCHES = (
+    "enforce_eager", "enable_chunked_prefill", "enable_prefix_caching", "enable_expert_parallel", "enable_lora",
+    "language_model_only", "skip_mm_profiling", "disable_hybrid_kv_cache_manager", "async_scheduling",
+)  # fmt: skip
+FROM_COMPILATION = ("cudagraph_mode", "cudagraph_capture_sizes")
+_SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def given_of(command: LaunchCommand) -> Given:
+    """The flags that decide memory. UsageError: a value that is no number, or JSON that is none."""
+    flags: dict[str, object] = {}
+    for name in WHOLE:
+        _put(flags, name, command, whole)
+    for name in REAL:
+        _put(flags, name, command, _real)
+    for name in TEXT:
+        _put(flags, name, command, lambda _, text: text)
+    for name in SWITCHES:
+        use = command.last(name.replace("_", "-"))
+        if use is not None:
+            flags[name] = not use.negated and use.value not in ("false", "False")
+    _compilation(flags, command)
+    speculative = command.last("speculative-config")
+    if speculative is not None and speculative.value:
+        flags["speculative_config"] = _object("speculative_config", speculative.value)
+    env = {name: use.value for name, use in command.env.items() if use.value is not None}
+    return Given(flags, env, "server")
+
+
+def whole(name: str, text: str) -> int | None:
+    """A whole number as vLLM reads it: "8192", "8k" (8,000), "8K" (8,192), "-1" and "auto" (None: vLLM chooses)."""
+    if text.lower() in ("auto", "-1"):
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT]?)", text.strip())
+    if not found:
+        raise _wrong(name, text)
+    return int(float(found[1]) * _SUFFIXES.get(found[2], 1))
+
+
+def _real(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise _wrong(name, text) from error
+
+
+def _put(flags: dict[str, object], name: str, command: LaunchCommand, read: Callable[[str, str], object]) -> None:
+    use = command.last(name.replace("_", "-"))
+    if use is None or use.value is None or use.unknown:
+        return
+    value = read(name, use.value)
+    if value is not None:
+        flags[name] = value
+
+
+def _compilation(flags: dict[str, object], command: LaunchCommand) -> None:
+    """Graph settings, whether given as JSON, dotted, or as flags of their own (later releases)."""
+    use = command.last("compilation-config")
+    config: Mapping[str, object] = {}
+    if use is not None and use.value and use.value.lstrip().startswith("{"):
+        config = _object("compilation_config", use.value)
+    for name in FROM_COMPILATION:
+        if name in config:
+            flags[name] = config[name]
+        dotted = command.last(f"compilation-config.{name}") or command.last(name.replace("_", "-"))
+        if dotted is not None and dotted.value:
+            flags[name] = _numbers(dotted) if name == "cudagraph_capture_sizes" else dotted.value
+
+
+def _numbers(use: FlagUse) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", use.value or "")]
+
+
+def _object(name: str, text: str) -> Mapping[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise _wrong(name, text) from error
+    if not isinstance(found, dict):
+        raise _wrong(name, text)
+    return found
+
+
+def _wrong(name: str, text: str) -> UsageError:
+    return UsageError(
+        msg("--{flag} does not take {value}", flag=name.replace("_", "-"), value=repr(text)),
+        hint=msg("Correct the flag in the launch command."),
+    )

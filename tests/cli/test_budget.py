@@ -1,0 +1,130 @@
+"""`trimtab budget`: its report, its JSON, its exit codes and what it says of bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trimtab.cli.main import run
+
+CONFIGS = Path(__file__).parents[2] / "benchmarks" / "data" / "configs"
+KEYS = {
+    "schema", "model", "vllm", "gpu", "per_gpu", "ranks", "kv_cache_tokens", "num_gpu_blocks", "block_size",
+    "max_concurrency", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "longest_len", "verdict", "reasons",
+    "assumptions",
+}  # fmt: skip
+TERMS = {"weights_gib", "non_torch_gib", "activation_peak_gib", "cuda_graph_gib", "kv_cache_gib", "headroom_gib"}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return put(tmp_path, json.loads((CONFIGS / "qwen2.5-7b.json").read_text()))
+
+
+def put(directory: Path, config: object) -> Path:
+    (directory / "config.json").write_text(json.dumps(config))
+    return directory
+
+
+def report(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    code = run(["budget", "--json", *words])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_json_has_the_documented_keys(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = report(capsys, "--gpu", "2xH100-80", "--vllm", "0.26", "--", "vllm", "serve", str(model), "-tp", "2")
+    assert code == 0
+    assert set(found) == KEYS
+    assert set(found["per_gpu"]) == TERMS
+    assert found["schema"] == "trimtab.budget/1"
+    assert found["gpu"] == {"name": "H100", "count": 2, "total_gib": 79.2}
+    assert [r["rank"] for r in found["ranks"]] == [0, 1]
+    assert found["verdict"] == "fits"
+
+
+def test_text_shows_the_card_and_the_derivation(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["budget", "--gpu", "24GiB", "--vllm", "0.26", "--explain", "--", "vllm", "serve", str(model)]
+    assert run(words) == 0
+    shown = capsys.readouterr().out
+    assert "█" in shown
+    assert "KV cache: " in shown
+    assert "requested - weights - non-torch" in shown
+
+
+def test_every_verdict_but_fits_exits_with_one(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = report(capsys, "--gpu", "T4", "--vllm", "0.26", "--", "vllm", "serve", str(model))
+    assert code == 1
+    assert found["verdict"] != "fits"
+    assert found["reasons"]
+
+
+def test_the_container_names_the_version(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["docker", "run", "--gpus", "all", "vllm/vllm-openai:v0.10.2", "--model", str(model)]
+    _, found = report(capsys, "--gpu", "H200", "--model-config", str(model), "--", *words)
+    assert found["vllm"] == "0.10.2"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--max-model-len", "many"], "--max-model-len does not take 'many'"),
+        (["--gpu-memory-utilization", "most"], "--gpu-memory-utilization does not take 'most'"),
+        (["--speculative-config", "{"], "--speculative-config does not take '{'"),
+    ],
+)
+def test_flags_that_are_no_numbers(
+    model: Path, capsys: pytest.CaptureFixture[str], flags: list[str], said: str
+) -> None:
+    assert run(["budget", "--gpu", "H200", "--", "vllm", "serve", str(model), *flags]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_gpu_with_a_typo_names_the_nearest(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["budget", "--gpu", "H20O", "--", "vllm", "serve", str(model)]) == 2
+    assert "H20" in capsys.readouterr().err
+
+
+def test_too_few_cards(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["budget", "--gpu", "2xA10", "--", "vllm", "serve", str(model), "-tp", "4"]) == 2
+    assert "needs 4 GPUs; 2 are given" in capsys.readouterr().err
+
+
+def test_one_named_card_stands_for_as_many_as_are_asked_for(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, found = report(capsys, "--gpu", "A10", "--", "vllm", "serve", str(model), "-tp", "4")
+    assert found["gpu"]["count"] == 4
+    assert any("4 of that card" in a for a in found["assumptions"])
+
+
+def test_an_unknown_architecture_is_not_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = json.loads((CONFIGS / "qwen2.5-7b.json").read_text()) | {"architectures": ["NewForCausalLM"]}
+    code, found = report(capsys, "--gpu", "H200", "--", "vllm", "serve", str(put(tmp_path, config)))
+    assert code == 1
+    assert found["verdict"] == "unknown"
+    assert found["kv_cache_tokens"] is None
+    assert found["per_gpu"]["weights_gib"] is None
+    assert "NewForCausalLM" in found["reasons"][0]
+
+
+@pytest.mark.parametrize("value", [-1, "abc", 10**12, [], 0])
+def test_absurd_configs_end_in_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str], value: object) -> None:
+    config = json.loads((CONFIGS / "qwen2.5-7b.json").read_text()) | {"hidden_size": value}
+    assert run(["budget", "--gpu", "H200", "--", "vllm", "serve", str(put(tmp_path, config))]) in (1, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_command_is_quick(model: Path) -> None:
+    words = [sys.executable, "-m", "trimtab", "budget", "--json", "--gpu", "H200", "--", "vllm", "serve", str(model)]
+    best = min(_seconds(words) for _ in range(3))
+    assert best < 2.0  # 0.4 s on an idle machine; tests run beside others
+
+
+def _seconds(words: list[str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(words, check=False, capture_output=True)
+    return time.perf_counter() - started
