@@ -320,3 +320,11 @@ V0_FITS = "INFO 02-06 executor_base.py:115] Maximum concurrency for 29000 tokens
 def test_a_v0_log_tells_blocks_and_the_tokens_that_fit() -> None:
     reading = read_log([START, V0, V0_FITS])
     assert (reading.kv_blocks, reading.kv_tokens) == (1478, 23780)
+
+
+@pytest.mark.parametrize(("style", "said"), [("vllm", "400: This model"), ("mute", "not in words of length: no")])
+def test_a_refusal_is_quoted_and_one_without_reason_is_said_to_be_so(style: str, said: str) -> None:
+    with serving(Knobs(refuse_style=style)) as fake:
+        outcome = judge(fake)
+    assert outcome.passed is True
+    assert said in evidence(outcome, "long_context")

@@ -46,7 +46,7 @@ class Knobs:
     words_to_tokens: float = 1.0
     cuts_prompts: bool = False
     refuse_status: int = 400
-    refuse_style: str = "vllm"  # vllm, openai, llama.cpp, text
+    refuse_style: str = "vllm"  # vllm, openai, llama.cpp, text, mute
     answer: tuple[str, ...] = WORDS
     finish_reason: str | None = "length"
     usage: bool = True
@@ -177,6 +177,7 @@ class FakeServer:
         shapes: dict[str, Any] = {
             "vllm": {"error": {"message": text, "type": "BadRequestError", "param": "input_tokens", "code": 400}},
             "openai": {"error": {"message": text, "code": "context_length_exceeded", "param": "messages"}},
+            "mute": {"error": {"message": "no"}},
             "llama.cpp": {"error": {"message": "the request exceeds", "type": "exceed_context_size_error"}},
         }
         if k.refuse_style == "text":

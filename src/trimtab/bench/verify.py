@@ -261,10 +261,13 @@ def _judge_beyond(prompt: Prompt, done: Exchange, limit: int) -> tuple[bool | No
     measured = _long_measures(prompt, done)
     sent = prompt.tokens
     if done.fault is not None and done.fault.status == 400:
+        said = printable(done.fault.message, 160)
+        if done.fault.about_length:
+            return True, measured, msg("one of {sent} was refused with 400: {text}", sent=sent, text=said)
         return (
             True,
             measured,
-            msg("one of {sent} was refused with 400: {text}", sent=sent, text=printable(done.fault.message, 160)),
+            msg("one of {sent} was refused with 400, though not in words of length: {text}", sent=sent, text=said),
         )
     if done.status != 200 or done.fault is not None or done.trouble is not None:
         return False, measured, msg("one of {sent} was not refused with 400 but failed: {why}", sent=sent, why=done.why)
