@@ -100,7 +100,8 @@ def ffn_weights(keys: Keys, shape: Shape, traits: Traits, moe: Moe | None) -> tu
 
 def mixer_weights(keys: Keys, shape: Shape, traits: Traits, a: Attention) -> tuple[Weight, ...]:
     """Norms, qkv_proj, o_proj and the norms of queries and keys."""
-    found = [norm(f"norm{i}", shape.hidden, bias=traits.norm_bias) for i in range(traits.norms)]
+    norms = 2 if keys.flag("new_decoder_architecture") else traits.norms
+    found = [norm(f"norm{i}", shape.hidden, bias=traits.norm_bias) for i in range(norms)]
     declared = keys.flag("attention_bias", "qkv_bias", "add_qkv_bias", "use_qkv_bias", "use_bias", "bias")
     if traits.mla:
         nope = keys.integer("qk_nope_head_dim") or 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from trimtab.facts.architectures import hybrids
 from trimtab.facts.architectures.decoder import Outline, build_decoder
+from trimtab.facts.architectures.multimodal import build_towers, decoder_architecture
 from trimtab.facts.architectures.traits import DECODERS, GEMMA, LLAMA, Traits
 from trimtab.facts.keys import Keys
 
@@ -43,8 +45,10 @@ def architecture_of(top: Keys) -> str:
 
 def build(top: Keys, text: Keys, architecture: str) -> Outline:
     """The model's body; an unknown architecture is read as a plain decoder and named in `missing`."""
-    builder, traits = BUILDERS.get(architecture, (None, LLAMA))
+    inner = decoder_architecture(architecture, text)
+    builder, traits = BUILDERS.get(inner, (None, LLAMA))
     if builder is None:
         top.missing.append(f"architecture {architecture}")
         return build_decoder(text, LLAMA)
-    return builder(text, traits)
+    found = builder(text, traits)
+    return replace(found, towers=build_towers(top, architecture, found.shape.hidden))

@@ -127,7 +127,7 @@ DECODERS: dict[str, Traits] = {
     **dict.fromkeys(("Qwen3MoeForCausalLM",), replace(QWEN3, moe=MoeTraits())),
     "GraniteMoeForCausalLM": Traits(moe=MoeTraits()),
     "GraniteMoeSharedForCausalLM": Traits(moe=MoeTraits()),
-    "DbrxForCausalLM": Traits(moe=MoeTraits()),
+    "DbrxForCausalLM": Traits(intermediate_factor=0, moe=MoeTraits()),
     "DeepseekForCausalLM": Traits(moe=MoeTraits()),
     "DeepseekV2ForCausalLM": Traits(mla=True, moe=MoeTraits()),
     **dict.fromkeys(

@@ -1,0 +1,198 @@
+"""Vision towers beside a decoder, and the projectors that lead into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trimtab.facts.architectures.blocks import matrix, norm
+from trimtab.facts.keys import Keys
+from trimtab.facts.layers import Tower
+from trimtab.facts.weights import Span, Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Vit:
+    """How a vision transformer differs from SigLIP's."""
+
+    gated: bool = False
+    bias: bool = True
+    norm_bias: bool = True
+    patch_bias: bool = True
+    class_token: bool = False
+    positions: bool = True
+    pre_norm: bool = False
+    final_norm: bool = True
+    layer_scale: bool = False
+    dropped_layers: int = 0
+    """Last layers that vLLM does not load, since features are taken before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class VitShape:
+    hidden: int
+    layers: int
+    heads: int
+    inner: int
+    patch_inputs: int
+    positions: int
+
+
+def vit_shape(v: Keys) -> VitShape:
+    hidden = (
+        v.required("embed_dim", "hidden_size") if v.has("embed_dim") else v.required("hidden_size", "vt_hidden_size")
+    )
+    layers = v.required("depth", "num_hidden_layers", "vt_num_hidden_layers")
+    heads = v.required("num_heads", "num_attention_heads", "vt_num_attention_heads")
+    inner = v.integer("intermediate_size", "vt_intermediate_size") or int(hidden * (v.number("mlp_ratio") or 4))
+    patch, channels = _side(v, "patch_size") or 14, v.integer("num_channels", "in_channels", "in_chans") or 3
+    frames = v.integer("temporal_patch_size") or 1
+    side = (_side(v, "image_size") or 0) // max(1, patch)
+    positions = v.integer("num_position_embeddings") or side * side
+    return VitShape(hidden, layers, heads, inner, channels * patch * patch * frames, positions)
+
+
+def vit_weights(v: Keys, s: VitShape, kind: Vit, *, qk_norm: bool = False) -> tuple[Weight, ...]:
+    """The transformer itself, its patch embedding and norms."""
+    found = [matrix("patch_embed", "vision", s.hidden, s.patch_inputs, bias=kind.patch_bias)]
+    if kind.class_token:
+        found.append(norm("class_embedding", s.hidden, part="vision"))
+    if kind.positions:
+        found.append(matrix("pos_embed", "vision", s.positions + kind.class_token, s.hidden))
+    block = _vit_block(s, kind, qk_norm)
+    found += block * (s.layers - kind.dropped_layers)
+    extra = kind.pre_norm + kind.final_norm
+    found += [norm(f"norm{i}", s.hidden, bias=kind.norm_bias, part="vision") for i in range(extra)]
+    return tuple(found)
+
+
+def _vit_block(s: VitShape, kind: Vit, qk_norm: bool) -> list[Weight]:
+    head = s.hidden // max(1, s.heads) * s.heads
+    span = Span(head, s.heads)
+    up = (Span(s.inner), Span(s.inner)) if kind.gated else (Span(s.inner),)
+    block = [norm(f"blocks.norm{i}", s.hidden, bias=kind.norm_bias, part="vision") for i in (1, 2)]
+    block += [
+        Weight("blocks.attn.qkv", "vision", (span, span, span), s.hidden, "rows", bias=kind.bias),
+        Weight("blocks.attn.proj", "vision", (Span(s.hidden),), head, "columns", bias=kind.bias),
+        Weight("blocks.mlp.fc1", "vision", up, s.hidden, "rows", bias=kind.bias),
+        Weight("blocks.mlp.fc2", "vision", (Span(s.hidden),), s.inner, "columns", bias=kind.bias),
+    ]
+    if qk_norm:
+        block += [norm(f"blocks.attn.{n}_norm", s.hidden, part="vision") for n in ("q", "k")]
+    if kind.layer_scale:
+        block += [norm(f"blocks.ls{i}", s.hidden, part="vision") for i in (1, 2)]
+    return block
+
+
+def merger(name: str, into: int, out: int, normed: int, *, norm_bias: bool) -> tuple[Weight, ...]:
+    """Qwen's patch merger: a norm, then two linear layers with biases (qwen2_vl.py, Qwen2VisionPatchMerger)."""
+    return (
+        norm(f"{name}.norm", normed, bias=norm_bias, part="projector"),
+        Weight(f"{name}.fc1", "projector", (Span(into),), into, "rows", bias=True),
+        Weight(f"{name}.fc2", "projector", (Span(out),), into, "columns", bias=True),
+    )
+
+
+def two_layers(into: int, middle: int, out: int, *, bias: bool) -> tuple[Weight, ...]:
+    return (
+        Weight("projector.linear_1", "projector", (Span(middle),), into, "rows", bias=bias),
+        Weight("projector.linear_2", "projector", (Span(out),), middle, "columns", bias=bias),
+    )
+
+
+def qwen_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Qwen2-VL to Qwen3.5: which one is read off the keys (qwen2_vl.py, qwen2_5_vl.py, qwen3_vl.py)."""
+    s = vit_shape(v)
+    merge = v.integer("spatial_merge_size") or 2
+    wide = s.hidden * merge * merge
+    third = v.has("num_position_embeddings")
+    second_half = not third and v.has("fullatt_block_indexes")
+    kind = Vit(gated=second_half, norm_bias=not second_half, patch_bias=third, positions=third, final_norm=False)
+    out = text_hidden if not v.has("out_hidden_size") else v.required("out_hidden_size")
+    weights = vit_weights(v, s, kind) + merger("merger", wide, out, s.hidden, norm_bias=not second_half)
+    for i in range(len(v.integers("deepstack_visual_indexes"))):
+        weights += merger(f"deepstack_merger_list.{i}", wide, out, wide, norm_bias=True)
+    return Tower("vision", weights, s.hidden, s.inner, s.layers, 16384)
+
+
+def gemma3_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """SigLIP and one projection (gemma3_mm.py)."""
+    s = vit_shape(v)
+    projector = (
+        matrix("mm_input_projection", "projector", text_hidden, s.hidden),
+        norm("mm_soft_emb_norm", s.hidden, part="projector"),
+    )
+    tokens = top.integer("mm_tokens_per_image") or 256
+    return Tower("vision", vit_weights(v, s, Vit()) + projector, s.hidden, s.inner, s.layers, tokens)
+
+
+def pixtral_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Mistral 3's Pixtral tower with a patch merger, or Pixtral's own (mistral3.py, pixtral.py)."""
+    s = vit_shape(v)
+    kind = Vit(
+        gated=True, bias=False, norm_bias=False, patch_bias=False, positions=False, pre_norm=True, final_norm=False
+    )
+    merge = top.integer("spatial_merge_size") or 1
+    projector = two_layers(s.hidden, text_hidden, text_hidden, bias=top.flag("multimodal_projector_bias"))
+    if merge > 1:
+        projector += (
+            norm("projector.norm", s.hidden, part="projector"),
+            matrix("projector.merging_layer", "projector", s.hidden, s.hidden * merge * merge),
+        )
+    side = (_side(v, "image_size") or 0) // ((_side(v, "patch_size") or 14) * merge)
+    return Tower("vision", vit_weights(v, s, kind) + projector, s.hidden, s.inner, s.layers, side * (side + 1) or None)
+
+
+def llava_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """CLIP or SigLIP up to `vision_feature_layer`, and two layers into the decoder (llava.py)."""
+    if v.text("model_type") == "pixtral":
+        return pixtral_vision(top, v, text_hidden)
+    s = vit_shape(v)
+    layer = top.config.get("vision_feature_layer", -2)
+    dropped = -layer - 1 if isinstance(layer, int) and layer < 0 else 0
+    clip = v.text("model_type").startswith("clip")
+    kind = Vit(patch_bias=not clip, class_token=clip, pre_norm=clip, final_norm=False, dropped_layers=dropped)
+    projector = two_layers(s.hidden, text_hidden, text_hidden, bias=True)
+    return Tower("vision", vit_weights(v, s, kind) + projector, s.hidden, s.inner, s.layers, s.positions or None)
+
+
+def intern_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """InternViT with pixel shuffle into two layers (intern_vit.py, internvl.py)."""
+    s = vit_shape(v)
+    rms = v.text("norm_type") == "rms_norm"
+    kind = Vit(norm_bias=not rms, class_token=True, final_norm=False, layer_scale=True)
+    ratio = top.number("downsample_ratio") or 0.5
+    wide = int(s.hidden * round(1 / ratio) ** 2)
+    weights = vit_weights(v, s, kind, qk_norm=v.flag("qk_normalization", "use_qk_norm"))
+    projector = (
+        norm("mlp1.0", wide, bias=True, part="projector"),
+        matrix("mlp1.1", "projector", text_hidden, wide, bias=True),
+        matrix("mlp1.3", "projector", text_hidden, text_hidden, bias=True),
+    )
+    per_tile = int(s.positions * ratio * ratio)
+    tiles = (top.integer("max_dynamic_patch") or 12) + 1
+    return Tower("vision", weights + projector, s.hidden, s.inner, s.layers, per_tile * tiles)
+
+
+def glm4v_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """GLM-4.1V to 4.6V (glm4_1v.py): gated blocks, a learned position table, a down-sampling convolution, a merger."""
+    s = vit_shape(v)
+    out = v.required("out_hidden_size")
+    inner = v.required("intermediate_size")
+    merge = v.integer("spatial_merge_size") or 2
+    kind = Vit(gated=True, bias=v.flag("attention_bias"), norm_bias=False, final_norm=True, pre_norm=True)
+    shape = VitShape(s.hidden, s.layers, s.heads, out, s.patch_inputs, s.positions)
+    projector = (
+        matrix("downsample", "projector", out, s.hidden * merge * merge, bias=True),
+        matrix("merger.proj", "projector", out, out),
+        norm("merger.post_projection_norm", out, bias=True, part="projector"),
+        Weight("merger.gate_up_proj", "projector", (Span(inner), Span(inner)), out, "rows"),
+        Weight("merger.down_proj", "projector", (Span(out),), inner, "columns"),
+    )
+    return Tower("vision", vit_weights(v, shape, kind) + projector, s.hidden, out, s.layers)
+
+
+def _side(v: Keys, name: str) -> int | None:
+    """A side in pixels; some configs give [height, width]."""
+    if isinstance(v.config.get(name), list):
+        return max(v.integers(name), default=None)
+    return v.integer(name)

@@ -1,0 +1,66 @@
+"""The catalogue: every entry reads without gaps, and ids are found as people write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trimtab.errors import ModelError
+from trimtab.facts.catalogue.lookup import Entry, entries, find_model
+from trimtab.facts.model import read_model
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda e: e.ids[0])
+def test_entry_reads_without_gaps(entry: Entry) -> None:
+    facts = read_model(entry.config)
+    assert facts.missing == ()
+    assert facts.num_layers > 0
+    if entry.parameters is not None:
+        assert facts.parameters == entry.parameters
+    assert entry.confidence != "high" or entry.parameters is not None
+
+
+def test_size_of_the_catalogue() -> None:
+    ids = [i for e in entries() for i in e.ids]
+    assert len(entries()) >= 120
+    assert len({i.lower() for i in ids}) == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "variant"),
+    [
+        ("qwen/qwen3-14b", "Qwen/Qwen3-14B", ""),
+        ("QWEN3-14B-AWQ", "Qwen/Qwen3-14B", "awq"),
+        ("Qwen2.5-72B-Instruct-GPTQ-Int4", "Qwen/Qwen2.5-72B-Instruct", "gptq"),
+        ("RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "meta-llama/Llama-3.3-70B-Instruct", "compressed-tensors"),
+        ("hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "meta-llama/Meta-Llama-3.1-8B-Instruct", "awq"),
+        ("neuralmagic/Meta-Llama-3.1-70B-Instruct-quantized.w8a8", "meta-llama/Meta-Llama-3.1-70B-Instruct",
+         "compressed-tensors"),
+        ("unsloth/QwQ-32B-unsloth-bnb-4bit", "Qwen/QwQ-32B", "bitsandbytes"),
+        ("Qwen/Qwen3-235B-A22B-FP8", "Qwen/Qwen3-235B-A22B", "fp8"),
+    ],
+)  # fmt: skip
+def test_ids_as_people_write_them(asked: str, found: str, variant: str) -> None:
+    result = find_model(asked)
+    assert (result.id, result.variant) == (found, variant)
+    assert bool(variant) == any("read off the id" in a for a in result.assumed)
+
+
+def test_a_variant_is_smaller_than_its_model() -> None:
+    assert find_model("Qwen/Qwen3-14B-AWQ").facts().stored_bytes < find_model("Qwen/Qwen3-14B").facts().stored_bytes / 2
+
+
+def test_a_typo_names_the_nearest() -> None:
+    with pytest.raises(ModelError, match="no model 'Qwen/Qwen3-15B'") as caught:
+        find_model("Qwen/Qwen3-15B")
+    assert "Qwen/Qwen3-14B" in str(caught.value.hint)
+
+
+@given(st.text(max_size=60))
+def test_any_id_is_found_or_refused(model_id: str) -> None:
+    try:
+        found = find_model(model_id)
+    except ModelError:
+        return
+    assert found.facts().num_layers > 0
