@@ -10,7 +10,6 @@ import logging
 import os
 import re
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 from trimtab.errors import HostError, ModelError
 from trimtab.facts.probe import cached, hub_errors
 from trimtab.facts.probe.host import free_disk_bytes
+from trimtab.facts.probe.quiet import importing
 from trimtab.facts.probe.repo_files import RepoFile, formats, json_files, needed_files, weight_files
 from trimtab.facts.probe.transfer import Meter, Source, TransferObserver, bar_class, fetch_blob, part_of, run_all
 from trimtab.messages import msg
@@ -123,10 +123,8 @@ def _fetch(
 
 def client(hub: Hub) -> HfApi:
     """The hub's own client, silent. The import takes about half a second: nothing else may import it earlier."""
-    # Read at import: without it the client asks the hub for a list of tools that it may run under.
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    # With telemetry on, the client asks the hub for a list of tools that it may run under.
+    with importing(HF_HUB_DISABLE_TELEMETRY="1"):
         import huggingface_hub
         from huggingface_hub import constants
 

@@ -12,6 +12,7 @@ from typing import Any
 from trimtab.errors import HostError, ModelError, TrimtabError, UpstreamError
 from trimtab.facts.probe.cached import has_weights
 from trimtab.facts.probe.hub_errors import first_line
+from trimtab.facts.probe.quiet import importing
 from trimtab.facts.probe.repo_files import RepoFile, formats
 from trimtab.facts.probe.transfer import Meter, Stopped, TransferObserver, run_all
 from trimtab.messages import msg
@@ -30,15 +31,16 @@ def fetch_from_modelscope(
     """As `hub.fetch`, from ModelScope: endpoint, token and cache are its client's (MODELSCOPE_ENDPOINT, _API_TOKEN,
     _CACHE). Its default branch is called master: the hub's `main` means it."""
     try:
-        import modelscope_hub
-        from modelscope_hub.errors import HubError
+        with importing(TQDM_DISABLE="1"):
+            from modelscope_hub import HubApi
+            from modelscope_hub.errors import HubError
     except ImportError as error:
         raise HostError(
             msg("VLLM_USE_MODELSCOPE is set, but ModelScope's client is not installed"),
             hint=msg("Install it: pip install 'trimtab[modelscope]', or unset VLLM_USE_MODELSCOPE."),
         ) from error
     logging.getLogger("modelscope_hub").setLevel(logging.CRITICAL)
-    api, branch = modelscope_hub.HubApi(), "master" if revision == "main" else revision
+    api, branch = HubApi(), "master" if revision == "main" else revision
     try:
         if offline:
             return _cached(api, model_id, branch, whole=whole)
@@ -73,7 +75,7 @@ def _download(
             hint=msg("Check the id: the weights may lie in another repository of the same owner."),
         )
     meter, stop, found = Meter(sum(f.size or 0 for f in chosen)), threading.Event(), list[Path]()
-    cache = Path(api.config.cache_dir)
+    cache = _cache_directory()
     need, free = sum(f.size or 0 for f in chosen), free_bytes(cache)
     if need > free:
         raise HostError(
@@ -94,6 +96,12 @@ def _download(
 
     run_all([job], meter, observer, stop=stop)
     return found[0]
+
+
+def _cache_directory() -> Path:
+    from modelscope_hub.config import get_default_config
+
+    return Path(get_default_config().cache_dir)
 
 
 class _Counter:
