@@ -239,6 +239,7 @@ NO_SERVER: dict[str, tuple[Knobs, dict[str, Any], str, str]] = {
     "web page": (Knobs(models_page="html"), {}, "web page", "/v1"),
     "redirect": (Knobs(models_page="redirect"), {}, "login.example", "URL"),
     "text": (Knobs(models_page="text"), {}, "not an OpenAI-compatible server", "port"),
+    "no model list": (Knobs(models_page="missing"), {}, "not an OpenAI-compatible server", "--model"),
     "no models": (Knobs(models_page="empty"), {}, "lists no model", "--model"),
     "not ready": (Knobs(models_page="503"), {}, "503: loading the model", "ready"),
     "plain HTTP to TLS": (Knobs(models_page="tls-notice"), {}, "speaks TLS", "https://"),
@@ -328,3 +329,9 @@ def test_a_refusal_is_quoted_and_one_without_reason_is_said_to_be_so(style: str,
         outcome = judge(fake)
     assert outcome.passed is True
     assert said in evidence(outcome, "long_context")
+
+
+def test_a_server_without_a_model_list_is_judged_when_the_model_is_named() -> None:
+    with serving(Knobs(models_page="missing")) as fake:
+        outcome = verify(Target(fake.base_url, model="demo"), context=512, timeouts=SOON)
+    assert outcome.passed is True

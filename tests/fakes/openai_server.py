@@ -58,7 +58,7 @@ class Knobs:
     dies_after: int = 0  # generations answered before the socket closes for good
     restarts: bool = False  # its process looks younger at each look
     old_parameters: bool = True  # takes max_tokens and temperature
-    models_page: str = "json"  # json, html, redirect, text, empty, 503, tls-notice
+    models_page: str = "json"  # json, html, redirect, missing, text, empty, 503, tls-notice
     metrics: bool = True
     vllm_metrics: bool = True
     preemptions_per_request: float = 0.0
@@ -105,6 +105,8 @@ class FakeServer:
             return HTMLResponse("<!DOCTYPE html><title>Sign in</title>")
         if page == "redirect":
             return RedirectResponse("https://login.example/", 302)
+        if page == "missing":
+            return JSONResponse({"detail": "Not Found"}, 404)
         if page == "text":
             return PlainTextResponse("it works")
         if page == "503":
