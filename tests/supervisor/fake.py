@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -41,6 +43,21 @@ def spec(state_dir: Path, *knobs: str, name: str = "fake", port: int | None = No
     port = port or free_port("127.0.0.1", first=18100)
     fields = {"env": dict(os.environ), "host": "127.0.0.1", "served_model": "fake", **more}
     return LaunchSpec(name=name, argv=command(port, *knobs), port=port, state_dir=state_dir, **fields)  # type: ignore[arg-type]
+
+
+PROGRAM = (sys.executable, "-m", "tests.supervisor.background")
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def background(state_dir: Path, name: str, *knobs: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A supervising process of its own; ended at the end of the block, however that comes."""
+    with subprocess.Popen([*PROGRAM, str(state_dir), name, *knobs], cwd=ROOT, stderr=subprocess.PIPE) as child:
+        try:
+            yield child
+        finally:
+            child.terminate()
+            child.communicate(timeout=WAIT_S)
 
 
 def seen_state(state_dir: Path, state: str, name: str = "fake") -> Entry | None:

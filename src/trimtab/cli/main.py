@@ -22,6 +22,9 @@ VERBS: dict[str, str] = {
     "budget": "trimtab.cli.budget:run",
     "engine": "trimtab.cli.engine:app",
     "verify": "trimtab.cli.verify:run",
+    "ps": "trimtab.cli.ps:run",
+    "logs": "trimtab.cli.logs:run",
+    "down": "trimtab.cli.down:run",
 }
 
 EXIT_OK, EXIT_FINDINGS, EXIT_BROKEN, EXIT_INTERRUPTED = 0, 1, 2, 130

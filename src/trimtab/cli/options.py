@@ -29,3 +29,9 @@ EngineRelease = Annotated[
     typer.Option("--version", help="vLLM version to install, e.g. 0.32.0; default: the newest that Trimtab knows."),
 ]
 Explain = Annotated[bool, typer.Option("--explain", help="Show how every number was derived.")]
+ServerName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A server, as `trimtab ps` names it.")]
+EveryServer = Annotated[bool, typer.Option("--all", help="All servers of this host.")]
+EndedToo = Annotated[bool, typer.Option("--all", "-a", help="Ended servers too.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the server ends or Ctrl-C.")]
+LastLines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines to print first.")]
+StopBound = Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait before it is killed.")]

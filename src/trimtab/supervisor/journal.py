@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 
 FILE = "journal.jsonl"
+SERVING = "serving"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that happened. `what` is `state`, `log` (a line that matters) or `signal`."""
+    """One thing that happened. `what` is `state`, `log` (a line that matters), `signal` or `serving` (checked)."""
 
     at: float  # seconds since the epoch
     what: str

@@ -26,7 +26,7 @@ from trimtab.supervisor.policy import ExitStatus
 
 MARK = "TRIMTAB_SERVER"  # in the environment of every process of an engine: finds those that left the session
 GUARD = Path(__file__).with_name("guard.py")
-GUARD_BOUND_S = 4.0  # what the guard gives the engine once the supervisor is gone, and then what it leaves behind
+GUARD_BOUND_S = 3.0  # what the guard gives the engine once the supervisor is gone, and then what it leaves behind
 LONGEST_LINE = 1 << 16  # bytes of a line that are looked at; the log file gets all of it
 LAST_OUTPUT_S = 2.0  # how long after the exit the pipe may stay open
 

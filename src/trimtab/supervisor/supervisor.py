@@ -18,7 +18,7 @@ from trimtab.engine.registry import ServerRecord
 from trimtab.errors import EngineError, InternalError, TrimtabError
 from trimtab.messages import Message, msg
 from trimtab.supervisor import registry
-from trimtab.supervisor.journal import Journal
+from trimtab.supervisor.journal import SERVING, Journal
 from trimtab.supervisor.policy import (
     Answered,
     AskToEnd,
@@ -150,6 +150,11 @@ class _Failed:
     error: BaseException
 
 
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """`when_ready` is through."""
+
+
 @dataclass(slots=True)
 class _Memory:
     """What the loop learns on the way to the outcome."""
@@ -167,7 +172,7 @@ class _Supervision:
         self._spec, self._observer, self._when_ready = spec, observer, when_ready
         self._home = registry.directory(spec.state_dir, spec.name)
         self._journal = Journal(self._home)
-        self._inbox: SimpleQueue[Happening | LogEvent | _Failed] = SimpleQueue()
+        self._inbox: SimpleQueue[Happening | LogEvent | _Failed | _Serving] = SimpleQueue()
         self._failure_lines: deque[LogEvent] = deque(maxlen=KEPT_LINES)
         self._situation = Situation(INITIAL)
         self._limits = Limits(start_s=spec.start_timeout_s, stop_s=spec.stop_timeout_s)
@@ -222,6 +227,8 @@ class _Supervision:
         elif isinstance(item, _Failed):
             self._memory.error = item.error
             self._handle(StopAsked(1))
+        elif isinstance(item, _Serving):
+            self._journal.append(SERVING)
         else:
             self._handle(item)
 
@@ -256,10 +263,8 @@ class _Supervision:
         registry.write(self._spec.state_dir, self._record)
         self._journal.append("state", state=action.state, previous=previous, reason=str(action.reason))
         self._observer(StateChanged(action.state, previous, action.reason, at_s))
-        if action.state is State.READY and self._when_ready is not None:
-            threading.Thread(
-                target=self._be_ready, args=(self._when_ready, self._record), name="ready", daemon=True
-            ).start()
+        if action.state is State.READY:
+            threading.Thread(target=self._be_ready, args=(self._record,), name="ready", daemon=True).start()
 
     def _hear(self, line: str) -> None:
         """In the output thread: keep what may explain a failure, pass on what tells something."""
@@ -287,9 +292,11 @@ class _Supervision:
                 break
         probe.close()
 
-    def _be_ready(self, when_ready: Callable[[ServerRecord], None], record: ServerRecord) -> None:
+    def _be_ready(self, record: ServerRecord) -> None:
         try:
-            when_ready(record)
+            if self._when_ready is not None:
+                self._when_ready(record)
+            self._inbox.put(_Serving())
         except BaseException as error:  # noqa: BLE001 - carried to the loop's thread and raised there
             if not self._over.is_set() and self._situation.state is State.READY:
                 self._inbox.put(_Failed(error))
