@@ -1,0 +1,44 @@
+"""The journal: appended, and readable after a crash tore its last line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trimtab.supervisor.journal import Journal, read_journal
+
+
+def test_entries_come_back_in_order(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.append("state", state="starting", previous="installing", reason="began")
+    journal.append("log", data={"kind": "kv_tokens", "kv_tokens": 5.0})
+    journal.close()
+    first, second = read_journal(tmp_path)
+    assert (first.state, first.previous, first.reason) == ("starting", "installing", "began")
+    assert second.data["kv_tokens"] == 5.0
+    assert first.at <= second.at
+
+
+def test_a_torn_last_line_is_left_out_and_does_not_spoil_the_next(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.append("state", state="starting")
+    journal.append("state", state="loading")
+    journal.close()
+    journal.path.write_bytes(journal.path.read_bytes()[:-9])
+    assert [entry.state for entry in read_journal(tmp_path)] == ["starting"]
+    again = Journal(tmp_path)
+    again.append("state", state="crashed")
+    again.close()
+    assert [entry.state for entry in read_journal(tmp_path)] == ["starting", "crashed"]
+
+
+def test_bytes_that_are_no_text_are_left_out(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.append("state", state="starting")
+    journal.close()
+    with journal.path.open("ab") as file:
+        file.write(b"\0\0\0\xff\n")
+    assert [entry.state for entry in read_journal(tmp_path)] == ["starting"]
+
+
+def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
+    assert list(read_journal(tmp_path)) == []

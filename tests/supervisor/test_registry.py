@@ -1,0 +1,114 @@
+"""Claims: names, ports and cards; records others may read; directories that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from trimtab.engine.registry import public, without_secrets
+from trimtab.errors import HostError, UsageError
+from trimtab.messages import msg
+from trimtab.supervisor import registry
+from trimtab.supervisor.devices import Card, choose_devices
+from trimtab.supervisor.ports import free_port, require_free
+from trimtab.supervisor.registry import Wish
+
+CARDS = [Card("0", 10.0), Card("1", 70.0), Card("2", 79.0), Card("3", 40.0)]
+
+
+def test_names_come_from_the_model_and_are_unique(tmp_path: Path) -> None:
+    names = [registry.claim(tmp_path, Wish("Qwen/Qwen2.5-7B-Instruct")).name for _ in range(3)]
+    assert names == ["qwen2.5-7b-instruct", "qwen2.5-7b-instruct-2", "qwen2.5-7b-instruct-3"]
+    ports = [record.port for record in registry.live(tmp_path)]
+    assert len(set(ports)) == 3
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a/b", "-x", "x" * 64, "a b"])
+def test_bad_names_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="is no server name"):
+        registry.claim(tmp_path, Wish("m", name=name))
+
+
+def test_a_taken_port_names_its_holder(tmp_path: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        with pytest.raises(HostError, match=f"port {port} on 127.0.0.1 is taken by process {os.getpid()}: ") as caught:
+            registry.claim(tmp_path, Wish("m", port=port))
+        assert "--port" in str(caught.value.hint)
+        assert free_port("127.0.0.1", first=port) > port
+    require_free("127.0.0.1", port)
+
+
+def test_a_claim_that_never_starts_ends_with_its_block(tmp_path: Path) -> None:
+    with pytest.raises(HostError), registry.claimed(tmp_path, Wish("m")):
+        raise HostError(msg("no disk"))
+    record = registry.find(tmp_path, "m")
+    assert (record.state, record.reason) == ("failed_to_start", "no disk")
+    with pytest.raises(KeyboardInterrupt), registry.claimed(tmp_path, Wish("m")):
+        raise KeyboardInterrupt
+    assert registry.find(tmp_path, "m").state == "stopped"
+    assert registry.live(tmp_path) == []
+
+
+def test_records_are_for_their_owner_and_show_no_key(tmp_path: Path) -> None:
+    record = registry.claim(tmp_path, Wish("m", api_key="s3cret"))
+    file = registry.directory(tmp_path, "m") / "server.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    found = registry.read(tmp_path, "m")
+    assert found == record
+    assert "s3cret" not in str(public(msgspec.structs.replace(record, argv=("vllm", "--api-key", "s3cret"))))
+
+
+def test_secrets_in_argv() -> None:
+    argv = ("vllm", "serve", "m", "--api-key", "a", "b", "--port", "1", "--api-key=c", "--hf-token=d")
+    assert without_secrets(argv) == [
+        "vllm", "serve", "m", "--api-key", "***", "***", "--port", "1", "--api-key=***", "--hf-token=***",
+    ]  # fmt: skip
+
+
+def test_a_record_that_is_no_json_is_no_server(tmp_path: Path) -> None:
+    registry.claim(tmp_path, Wish("m"))
+    (registry.directory(tmp_path, "m") / "server.json").write_text("{")
+    assert registry.records(tmp_path) == []
+    assert registry.claim(tmp_path, Wish("m")).name == "m"
+
+
+def test_a_state_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    with pytest.raises(HostError, match=r"cannot write to .*state/servers"):
+        registry.claim(tmp_path / "state", Wish("m"))
+
+
+def test_servers_do_not_share_cards(tmp_path: Path) -> None:
+    def two(claimed: Mapping[str, str]) -> tuple[str, ...]:
+        return choose_devices(CARDS, 2, claimed)
+
+    assert registry.claim(tmp_path, Wish("a", choose=two)).devices == ("1", "2")
+    assert registry.claim(tmp_path, Wish("b", choose=two)).devices == ("0", "3")
+    assert registry.claimed_devices(tmp_path) == {"0": "b", "3": "b", "1": "a", "2": "a"}
+    with pytest.raises(HostError, match=r"needs 2 cards, 0 of 4 are free; in use: "):
+        registry.claim(tmp_path, Wish("c", choose=two))
+    with pytest.raises(HostError, match="card 1 is used by the server a"):
+        choose_devices(CARDS, 1, registry.claimed_devices(tmp_path), wanted=["1"])
+    assert choose_devices(CARDS, 2, registry.claimed_devices(tmp_path), share=True) == ("1", "2")
+    assert choose_devices(CARDS, 1, registry.claimed_devices(tmp_path), wanted=["1"], share=True) == ("1",)
+    with pytest.raises(HostError, match="no card 9 here; there are: 0, 1, 2, 3"):
+        choose_devices(CARDS, 1, {}, wanted=["9"])
+
+
+def test_equal_cards_are_taken_in_order() -> None:
+    assert choose_devices([Card("0", 5.0), Card("1", 5.0)], 1, {}) == ("0",)
+
+
+def test_addresses_by_which_this_host_reaches_a_server() -> None:
+    assert [registry.reachable(host) for host in ("0.0.0.0", "::", "::1", "10.0.0.1")] == [
+        "127.0.0.1", "[::1]", "[::1]", "10.0.0.1",
+    ]  # fmt: skip
