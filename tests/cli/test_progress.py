@@ -1,0 +1,56 @@
+"""Progress is drawn as lines on a pipe and as a bar on a terminal, in the reader's language."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+
+import pytest
+
+from trimtab.cli.progress import amount, drawn
+from trimtab.messages import msg
+from trimtab.supervisor.progress import Progress
+
+FETCH, INSTALL = msg("fetching", zh="下载"), msg("installing", zh="安装")
+
+
+def test_lines_one_a_phase_not_one_a_step() -> None:
+    out = io.StringIO()
+    with drawn("en", out) as show:
+        show(Progress(FETCH, "a"))
+        show(Progress(FETCH, "b"))
+        show(Progress(INSTALL, "", 3, 3, "packages"))
+    lines = [line.split("] ")[1] for line in out.getvalue().splitlines()]
+    assert lines == ["fetching a", "installing 3 packages"]
+
+
+def test_lines_in_chinese() -> None:
+    out = io.StringIO()
+    with drawn("zh", out) as show:
+        show(Progress(FETCH, "a"))
+    assert "下载 a" in out.getvalue()
+
+
+def test_terminal_shows_a_bar_and_the_amount() -> None:
+    parent, child = pty.openpty()
+    with os.fdopen(child, "w") as terminal, drawn("en", terminal) as show:
+        show(Progress(FETCH, "model.safetensors", 98_400_000, 269_060_552, "B"))
+    seen = os.read(parent, 65536).decode()
+    os.close(parent)
+    assert "fetching model.safetensors" in seen
+    assert "98.4 of 269.1 MB" in seen
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "unit", "text"),
+    [
+        (None, None, "", ""),
+        (0, None, "B", ""),
+        (512_000_000, None, "B", "512.0 MB"),
+        (3, 7, "files", "3 of 7 files"),
+        (7, 7, "files", "7 files"),
+    ],
+)
+def test_amount(done: int | None, total: int | None, unit: str, text: str) -> None:
+    assert amount(Progress(FETCH, "", done, total, unit)) == text
