@@ -189,30 +189,29 @@ def test_second_install_waits_and_says_for_whom(tmp_path: Path) -> None:
     assert holders == [str(os.getpid())]
 
 
-def test_interrupted_install_leaves_no_process_and_no_file(tmp_path: Path) -> None:
-    """pip hangs on an index that accepts and never answers; then Ctrl-C."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL, signal.SIGHUP], ids=lambda n: n.name)
+def test_install_that_is_ended_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    """pip hangs on an index that accepts and never answers; then Ctrl-C, kill -9 or a closed terminal."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)
         environ = index_environ(tmp_path) | {"XDG_DATA_HOME": str(tmp_path / "data")}
         environ |= {"PIP_INDEX_URL": f"http://127.0.0.1:{silent.getsockname()[1]}/simple", "PIP_NO_INDEX": "0"}
-        child = subprocess.Popen(
-            [sys.executable, "-m", "trimtab", "engine", "install", "cpu"],
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        argv = [sys.executable, "-m", "trimtab", "engine", "install", "cpu"]
+        child = subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         held, _ = silent.accept()
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         out, err = child.communicate(timeout=30)
         held.close()
-    assert child.returncode == 130
-    assert "interrupted" in err
     assert "Traceback" not in err
     assert out == ""
+    ours = [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(p.info["cmdline"] or [])]
+    assert psutil.wait_procs(ours, timeout=10)[1] == []
     root = tmp_path / "data" / "trimtab" / "engines"
-    assert [path.name for path in root.iterdir()] == [".lock"]
-    assert [p.pid for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(p.info["cmdline"] or [])] == []
+    assert installed(root) == []
+    if number == signal.SIGINT:
+        assert child.returncode == 130
+        assert err.endswith("trimtab: interrupted\n")
+        assert [path.name for path in root.iterdir()] == [".lock"]
 
 
 @pytest.mark.parametrize(

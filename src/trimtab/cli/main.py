@@ -39,6 +39,8 @@ def run(argv: Sequence[str]) -> int:
         result = command.main(
             args=words, obj=rest, prog_name="trimtab", standalone_mode=False, default_map=config_defaults()
         )
+        if result == EXIT_INTERRUPTED:
+            raise KeyboardInterrupt  # Typer turned it into a status
         return result if isinstance(result, int) else EXIT_OK
     except typer.Exit as stop:
         return int(stop.exit_code)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 GRACE_S = 5.0
+# Ask the kernel to end the command when Trimtab is gone (killed, terminal closed), then become it.
+_TIED = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 KEPT_LINES = 400
 
 
@@ -39,11 +50,15 @@ def run_command(
 ) -> Outcome:
     """Run `argv` in a session of its own and give each line to `on_line`; OSError when it cannot be started.
 
-    Whatever ends the wait early (Ctrl-C, an error in `on_line`), the whole group is ended first.
+    Whatever ends the wait early (Ctrl-C, an error in `on_line`), the whole group is ended first; a Trimtab that is
+    killed takes the command with it.
     """
+    program = shutil.which(argv[0], path=environ.get("PATH"))
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(argv[0]))
     kept: list[str] = []
     child = subprocess.Popen(
-        [str(word) for word in argv],
+        [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), program, *(str(word) for word in argv[1:])],
         env=dict(environ),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
