@@ -335,3 +335,12 @@ def test_a_server_without_a_model_list_is_judged_when_the_model_is_named() -> No
     with serving(Knobs(models_page="missing")) as fake:
         outcome = verify(Target(fake.base_url, model="demo"), context=512, timeouts=SOON)
     assert outcome.passed is True
+
+
+def test_it_runs_in_a_thread_beside_a_loop() -> None:
+    outcomes: list[Verification] = []
+    with serving() as fake:
+        thread = threading.Thread(target=lambda: outcomes.append(judge(fake)))
+        thread.start()
+        thread.join()
+    assert [o.passed for o in outcomes] == [True]

@@ -51,7 +51,6 @@ class Exchange:
     chunks: int = 0
     fault: ApiFault | None = None
     trouble: Message | None = None  # no whole answer: refused, cut, timed out, not an answer of this API
-    unreachable: bool = False
 
     @property
     def finished(self) -> bool:
@@ -108,7 +107,7 @@ class _Gathering:
         self.fault = delta.fault or self.fault
         return True
 
-    def close(self, trouble: Message | None = None, *, unreachable: bool = False) -> Exchange:
+    def close(self, trouble: Message | None = None) -> Exchange:
         return Exchange(
             time.perf_counter() - self.began,
             self.status,
@@ -119,7 +118,6 @@ class _Gathering:
             self.chunks,
             self.fault,
             trouble,
-            unreachable,
         )
 
 
@@ -136,8 +134,7 @@ async def ask(client: httpx2.AsyncClient, url: str, body: Mapping[str, Any], tim
                 return got.close(await _read_stream(response, got, timeouts))
             return got.close(_read_whole(await response.aread(), got))
     except (httpx2.TransportError, httpx2.DecodingError, httpx2.InvalidURL) as error:
-        unreachable = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-        return got.close(describe(error, timeouts), unreachable=unreachable)
+        return got.close(describe(error, timeouts))
 
 
 async def _read_stream(response: httpx2.Response, got: _Gathering, timeouts: Timeouts) -> Message | None:
