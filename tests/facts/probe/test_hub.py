@@ -167,6 +167,10 @@ def test_missing_and_misspelt(server: FakeHub, hub: Hub, token: str) -> None:
     assert "Did you mean Qwen/Qwen2.5-7B-Instruct?" in failure("Qwen2.5-7B-Instruct", hub, ModelError)
 
 
+def test_the_catalogue_knows_the_popular_ones(hub: Hub) -> None:
+    assert "Did you mean Qwen/Qwen2.5-72B-Instruct" in failure("Qwen/Qwen2.5-72B-Instuct", hub, ModelError)
+
+
 def test_private_is_as_missing(server: FakeHub, hub: Hub) -> None:
     server.repos[ID].private = True
     assert "or it is private" in failure(ID, hub, ModelError)

@@ -37,21 +37,23 @@ _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """Where models come from and where they are kept. `token` None: the one that `hf auth login` left, if any."""
+    """Where models come from and where they are kept. `token` None: the one that `hf auth login` left, if any.
+
+    `known_ids`: the ids to suggest for a misspelt one; None: the catalogue's.
+    """
 
     cache: Path
     endpoint: str = ENDPOINT
     token: str | None = None
     offline: bool = False
     modelscope: bool = False
-    known_ids: Sequence[str] = ()
+    known_ids: Sequence[str] | None = None
     free_bytes: Callable[[Path], int] = field(default=free_disk_bytes)
 
 
-def hub_from_environment(environ: Mapping[str, str] = os.environ, known_ids: Sequence[str] = ()) -> Hub:
+def hub_from_environment(environ: Mapping[str, str] = os.environ) -> Hub:
     """The hub that the variables name (huggingface_hub/constants.py 2.4): HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE,
-    HF_HUB_OFFLINE, and VLLM_USE_MODELSCOPE (vllm/envs.py 0.32). `known_ids`: models to suggest for a misspelt id.
-    """
+    HF_HUB_OFFLINE, and VLLM_USE_MODELSCOPE (vllm/envs.py 0.32)."""
     home = environ.get("HF_HOME") or os.path.join(environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
     cache = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
     offline = environ.get("HF_HUB_OFFLINE") or environ.get("TRANSFORMERS_OFFLINE") or ""
@@ -61,7 +63,6 @@ def hub_from_environment(environ: Mapping[str, str] = os.environ, known_ids: Seq
         token=environ.get("HF_TOKEN") or environ.get("HUGGING_FACE_HUB_TOKEN") or None,
         offline=offline.upper() in ("1", "ON", "YES", "TRUE"),
         modelscope=environ.get("VLLM_USE_MODELSCOPE", "").strip().lower() in ("1", "true"),
-        known_ids=known_ids,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trimtab.errors import HostError, ModelError, TrimtabError, UpstreamError, UsageError
+from trimtab.facts.catalogue.lookup import entries
 from trimtab.messages import Message, msg
 
 if TYPE_CHECKING:
@@ -166,9 +167,10 @@ def missing(model_id: str, hub: Hub, *, logged_in: bool) -> ModelError:
 
 
 def nearest(model_id: str, hub: Hub) -> list[str]:
-    """Ids that look like `model_id`: from those known here, then from its owner's models if the hub answers."""
+    """Ids that look like `model_id`: among `Hub.known_ids`, and its owner's models if the hub answers."""
     owner, _, name = model_id.rpartition("/")
-    candidates = [*hub.known_ids, *_of_owner(owner, hub)]
+    known = hub.known_ids if hub.known_ids is not None else [i for entry in entries() for i in entry.ids]
+    candidates = [*known, *_of_owner(owner, hub)]
     by_lower = {c.lower(): c for c in candidates}
     found = difflib.get_close_matches(model_id.lower(), by_lower, SUGGESTIONS, 0.8)
     if not owner or not found:
