@@ -42,7 +42,9 @@ def test_install_list_remove(trimtab: Trimtab) -> None:
     listed = trimtab("list")
     assert listed.stdout.splitlines()[1].split()[:2] == ["cpu-0.32.0", "0.32.0"]
     assert json.loads(trimtab("list", "--json").stdout) == report
-    assert trimtab("remove", "cpu-0.32.0").returncode == 0
+    gone = trimtab("remove", "cpu-0.32.0", "--json")
+    assert gone.returncode == 0
+    assert json.loads(gone.stdout)["engines"] == []
     assert json.loads(trimtab("list", "--json").stdout)["engines"] == []
 
 

@@ -57,9 +57,14 @@ def list_engines(as_json: AsJson = False) -> int:
 
 
 @app.command()
-def remove(name: Annotated[str, typer.Argument(help="As `trimtab engine list` shows it, e.g. cpu-0.32.0.")]) -> int:
-    """Remove an engine's environment."""
+def remove(
+    name: Annotated[str, typer.Argument(help="As `trimtab engine list` shows it, e.g. cpu-0.32.0.")],
+    as_json: AsJson = False,
+) -> int:
+    """Remove an engine's environment; prints those that stay."""
+    lang = os.environ.get("TRIMTAB_LANG", "en")
     gone = remove_engine(engines_root(), name)
-    text = msg("removed {directory}", directory=gone).text(os.environ.get("TRIMTAB_LANG", "en"))
-    print(text, file=sys.stderr)
+    print(msg("removed {directory}", directory=gone).text(lang), file=sys.stderr)
+    left = installed(engines_root())
+    print(engine_json(left) if as_json else engines_text(left, lang))
     return 0
