@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import typer
@@ -10,10 +9,11 @@ import typer
 from trimtab.cli import options
 from trimtab.cli.format.budget import as_json, as_text
 from trimtab.cli.gpus import gpus_named
-from trimtab.cli.models import model_named
-from trimtab.cli.subject import CommandSubject, resolve_subject
+from trimtab.cli.models import find_model
+from trimtab.cli.notes import Notes
+from trimtab.cli.settings import lang
+from trimtab.cli.subject import command_of, resolve_subject
 from trimtab.engine.command import LaunchCommand
-from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 from trimtab.plan.memory import Budget, budget, cards_of, given_of, release, resolve
 from trimtab.plan.memory.versions import NEWEST
@@ -21,7 +21,7 @@ from trimtab.plan.memory.versions import NEWEST
 
 def run(
     ctx: typer.Context,
-    subject: str | None = typer.Argument(None, help="File with a launch command, or nothing and -- COMMAND."),
+    subject: options.Subject = None,
     gpu: options.Gpu = None,
     vllm: options.VllmVersion = None,
     model_config: options.ModelConfig = None,
@@ -29,15 +29,9 @@ def run(
     explain: options.Explain = False,
 ) -> int:
     """Predict the memory of a launch: weights, KV cache, what is left, and the verdict."""
-    found = resolve_subject(subject, ctx.obj)
-    if not isinstance(found, CommandSubject):
-        raise UsageError(
-            msg("budget takes a launch command"),
-            hint=msg("Give it after --: trimtab budget --gpu H200 -- vllm serve MODEL …"),
-        )
-    report = budget_of(found.commands[0], gpu=gpu, vllm=vllm, model_config=model_config)
-    lang = os.environ.get("TRIMTAB_LANG", "en")
-    print(as_json(report, lang) if json else as_text(report, lang, explain=explain))
+    command = command_of(resolve_subject(subject, ctx.obj))
+    report = budget_of(command, gpu=gpu, vllm=vllm, model_config=model_config)
+    print(as_json(report, lang()) if json else as_text(report, lang(), explain=explain))
     return 0 if report.verdict == "fits" else 1
 
 
@@ -49,8 +43,8 @@ def budget_of(command: LaunchCommand, *, gpu: str | None, vllm: str | None, mode
         version = str(NEWEST)
         assumed.append(msg("vLLM {version}: the newest that Trimtab knows, since nothing names one", version=version))
     named = command.get("model") or (command.model.text if command.model else None)
-    model = model_named(named, model_config)
-    gpus = gpus_named(gpu, command)
+    model = find_model(named, model_config, Notes(lang())).facts
+    gpus = gpus_named(gpu)
     assumed += gpus.notes
     cards = cards_of(gpus)
     given = given_of(command)

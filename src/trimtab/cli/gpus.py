@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from trimtab.engine.command import LaunchCommand
+from collections.abc import Sequence
+
 from trimtab.errors import HostError
 from trimtab.facts.gpu import GpuSet, cpu, parse_gpus
+from trimtab.facts.probe.gpus import Gpu, read_gpus
+from trimtab.facts.probe.host import read_host
 from trimtab.messages import msg
 
 
-def gpus_named(spec: str | None, command: LaunchCommand | None = None) -> GpuSet:
+def gpus_named(spec: str | None) -> GpuSet:
     """The GPUs of `spec`; "auto" or None: this host's. HostError when this host has none; UsageError of the spec's."""
     if spec is not None and spec.strip().lower() == "cpu":
-        return cpu(_host_memory_gib())
+        return cpu_set()
     if spec is not None and spec.strip().lower() != "auto":
         return parse_gpus(spec)
-    from trimtab.facts.probe.gpus import read_gpus
-
     found = read_gpus()
     if not found.cards:
         raise HostError(
             msg("this host shows no GPU: {reason}", reason=found.reason or msg("none is there")),
             hint=msg("Name the cards: --gpu 8xA10, --gpu H200, --gpu 24GiB, or --gpu cpu."),
         )
-    sets = [parse_gpus(f"{card.name} {card.total_bytes / (1 << 30):.2f}GiB") for card in found.cards]
+    return gpu_set(found.cards)
+
+
+def cpu_set() -> GpuSet:
+    """This host's memory (a container's limit, where there is one) as the CPU engine's card."""
+    host = read_host()
+    return cpu((host.memory_limit_bytes or host.memory_total_bytes) / (1 << 30))
+
+
+def gpu_set(cards: Sequence[Gpu], devices: Sequence[str] = ()) -> GpuSet:
+    """Cards of this host as their driver reports them: those of `devices` (index or UUID), else all."""
+    chosen = [card for card in cards if not devices or str(card.index) in devices or card.uuid in devices]
+    sets = [parse_gpus(f"{card.name} {card.total_bytes / (1 << 30):.2f}GiB") for card in chosen]
     return GpuSet(tuple(member for one in sets for member in one.members), tuple(n for s in sets for n in s.notes))
-
-
-def _host_memory_gib() -> float:
-    import psutil
-
-    return float(psutil.virtual_memory().total) / (1 << 30)

@@ -20,7 +20,9 @@ from trimtab.messages import msg
 # One line a verb: its module, and the Typer app or function in it. Only the module of the verb asked for is imported.
 VERBS: dict[str, str] = {
     "budget": "trimtab.cli.budget:run",
+    "up": "trimtab.cli.up:run",
     "engine": "trimtab.cli.engine:app",
+    "plan": "trimtab.cli.plan:run",
     "verify": "trimtab.cli.verify:run",
     "ps": "trimtab.cli.ps:run",
     "logs": "trimtab.cli.logs:run",

@@ -1,61 +1,101 @@
-"""The model that a verb reckons with: a directory's own files, the hub's, or --model-config."""
+"""A model as the command line names it: a directory, or an id that the hub or its cache knows; --model-config wins."""
 
 from __future__ import annotations
 
-import sys
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from trimtab.errors import ModelError, UsageError
+from trimtab.facts.architectures.traits import DECODERS
 from trimtab.facts.model import ModelFacts, read_model
-from trimtab.facts.probe.model_dir import read_headers, read_json, read_model_dir
-from trimtab.facts.probe.transfer import Progress
-from trimtab.messages import Message, msg
+from trimtab.facts.probe.cached import CachedRepo
+from trimtab.facts.probe.hub import fetch_config, hub_from_environment, is_model_id
+from trimtab.facts.probe.model_dir import ModelFiles, read_headers, read_json, read_model_dir
+from trimtab.facts.probe.transfer import TransferObserver
+from trimtab.messages import msg
 
 
-def model_named(name: str | None, config: Path | None) -> ModelFacts:
-    """Facts of the model that a command names; `config` (a config.json or its directory) wins over the name.
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What a command names (`ref`) and what is known of it. `own_code`: the checkpoint brings code (auto_map)."""
 
-    UsageError: neither. ModelError: what is there cannot be read, or the id is not to be had.
+    ref: str
+    facts: ModelFacts
+    own_code: bool
+
+    @property
+    def served_name(self) -> str:
+        """The last part of the directory or id: what clients send."""
+        return Path(self.ref).name
+
+    @property
+    def known(self) -> bool:
+        """Whether the architecture is one that Trimtab reckons with."""
+        return not any(fact.startswith("architecture") for fact in self.facts.missing)
+
+    @property
+    def remote_code(self) -> bool:
+        """Whether vLLM needs the checkpoint's own code to serve it."""
+        return self.own_code and not self.known
+
+
+def find_model(ref: str | None, config: Path | None, watcher: TransferObserver) -> Model:
+    """Facts of `ref`: from `config` (a config.json or its directory), else its directory, the hub's cache or the hub.
+
+    UsageError: nothing named, or neither a directory nor an id. ModelError: not there, not allowed, not readable.
     """
     if config is not None:
-        return _from_path(config)
-    if name is None:
+        return _from_path(ref or str(config), config)
+    if not ref:
         raise UsageError(
-            msg("the command names no model"),
-            hint=msg("Name it after vllm serve, or give --model-config DIR."),
+            msg("the command names no model"), hint=msg("Name it after vllm serve, or give --model-config DIR.")
         )
-    path = Path(name).expanduser()
-    if path.exists() or name.startswith((".", "/", "~")):
-        return _from_path(path)
-    return _from_hub(name)
+    path = Path(ref).expanduser()
+    if path.exists() or ref.startswith((".", "/", "~")):
+        return _from_path(str(path), path)
+    if not is_model_id(ref):
+        raise UsageError(
+            msg("{ref!r} is neither a directory nor a model id", ref=ref),
+            hint=msg("Name a directory with a config.json, or an id like Qwen/Qwen2.5-7B-Instruct."),
+        )
+    return _from_hub(ref, watcher)
 
 
-def _from_path(path: Path) -> ModelFacts:
-    if path.is_file():
-        facts = read_json(path, msg("Name a model's config.json, or the directory that holds it."))
-        return read_model(facts, tensors=read_headers(path.parent))
-    files = read_model_dir(path)
-    return read_model(files.config, tensors=files.tensors, generation_config=files.generation_config)
+def require_known(model: Model) -> Model:
+    """The model, if a plan can be made of it. ModelError naming the architecture and the nearest known one."""
+    if model.known or model.own_code:
+        return model
+    name = model.facts.architecture
+    near = get_close_matches(name, DECODERS, 1, 0.5)
+    close = msg("; the nearest known one is {near}", near=near[0]) if near else ""
+    raise ModelError(
+        msg("{ref}: the architecture {name!r} is not known{close}", ref=model.ref, name=name, close=close),
+        hint=msg(
+            "Check `architectures` in its config.json. If your vLLM knows it, start it without a plan: "
+            "trimtab up -- vllm serve {ref}",
+            ref=model.ref,
+        ),
+    )
 
 
-def _from_hub(name: str) -> ModelFacts:
-    from trimtab.cli.subject import model_directory
-    from trimtab.facts.probe.hub import hub_from_environment
-
+def _from_hub(ref: str, watcher: TransferObserver) -> Model:
+    hub = hub_from_environment()
+    snapshot = CachedRepo(hub.cache, ref).snapshot("main", whole=False)
+    if snapshot is not None:
+        return _from_path(ref, snapshot)
     try:
-        directory = model_directory(name, hub_from_environment(), _Quiet(), whole=False)
+        return _from_path(ref, fetch_config(ref, hub, watcher))
     except ModelError as error:
-        raise ModelError(
-            error.message, hint=msg("Give its configuration: --model-config DIR with its config.json.")
-        ) from error
-    return _from_path(directory)
+        hint = msg("{hint} Or give its configuration: --model-config DIR with its config.json.", hint=error.hint)
+        raise ModelError(error.message, hint=hint) from error
 
 
-class _Quiet:
-    """A config is a few kilobytes: its download is not worth a line."""
-
-    def moved(self, progress: Progress) -> None:
-        del progress
-
-    def noted(self, note: Message) -> None:
-        print(note, file=sys.stderr)
+def _from_path(ref: str, path: Path) -> Model:
+    if path.is_file():
+        config = read_json(path, msg("Name a model's config.json, or the directory that holds it."))
+        files = ModelFiles(path.parent, config, None, read_headers(path.parent))
+    else:
+        files = read_model_dir(path)
+    facts = read_model(files.config, tensors=files.tensors, generation_config=files.generation_config)
+    return Model(ref, facts, "auto_map" in files.config)

@@ -35,3 +35,19 @@ EndedToo = Annotated[bool, typer.Option("--all", "-a", help="Ended servers too."
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the server ends or Ctrl-C.")]
 LastLines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines to print first.")]
 StopBound = Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait before it is killed.")]
+ModelRef = Annotated[str, typer.Argument(metavar="MODEL", help="Model directory or hub id.")]
+Subject = Annotated[
+    str | None, typer.Argument(metavar="[SUBJECT]", help="Model directory or id, or a file with a command or a plan.")
+]
+Demo = Annotated[bool, typer.Option("--demo", help="A small real model on vLLM's CPU build; installs what is missing.")]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the server; default: from the model.")]
+Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option("--port", min=1, max=65535, help="Port; default: the first free from 8000.")]
+Devices = Annotated[str | None, typer.Option("--devices", help="Cards to use, e.g. 0,1; default: the emptiest.")]
+Share = Annotated[bool, typer.Option("--share", help="Allow cards that another Trimtab server uses.")]
+EngineName = Annotated[str | None, typer.Option("--engine", help="Name of an installed engine (trimtab engine list).")]
+EnginePython = Annotated[
+    Path | None, typer.Option("--engine-python", help="Python of an existing vLLM, used as it is.")
+]
+VerifyWhenReady = Annotated[bool, typer.Option("--verify/--no-verify", help="Verify the server once it is ready.")]
+Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return once it is ready; end it with trimtab down.")]

@@ -64,5 +64,10 @@ def language(argv: Sequence[str] = ()) -> str:
     return "en"
 
 
+def lang() -> str:
+    """The language of this run, as the door settled it."""
+    return os.environ.get("TRIMTAB_LANG", "en")
+
+
 def _locale_name() -> str:
     return next((os.environ[v] for v in ("LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(v)), "")

@@ -97,14 +97,7 @@ def resolve_subject(subject: str | None, rest: Sequence[str] | None, *, arity: A
 
 def one_launch(subject: CommandSubject) -> LaunchCommand:
     """The one command that `up` can start. UsageError: several (listed with their lines), or a container."""
-    if len(subject.commands) > 1:
-        listed = "\n".join(f"  {_line(c)}: {c.command_line()}" for c in subject.commands)
-        raise UsageError(
-            msg("{file} holds {n} launch commands:\n{listed}", file=subject.origin, n=len(subject.commands),
-                listed=listed),
-            hint=msg("Name one: {file}:{line}", file=subject.origin, line=_line(subject.commands[0])),
-        )  # fmt: skip
-    command = subject.commands[0]
+    command = _only(subject)
     if command.form in _CONTAINERS:
         raise UsageError(
             msg("{origin} is {what}: Trimtab starts vLLM on this host, outside any container",
@@ -112,6 +105,39 @@ def one_launch(subject: CommandSubject) -> LaunchCommand:
             hint=msg("Start it as before, or without the container: trimtab up -- {command}",
                      command=command.command_line()),
         )  # fmt: skip
+    return command
+
+
+def _only(subject: CommandSubject) -> LaunchCommand:
+    if len(subject.commands) > 1:
+        listed = "\n".join(f"  {_line(c)}: {c.command_line()}" for c in subject.commands)
+        raise UsageError(
+            msg("{file} holds {n} launch commands:\n{listed}", file=subject.origin, n=len(subject.commands),
+                listed=listed),
+            hint=msg("Name one: {file}:{line}", file=subject.origin, line=_line(subject.commands[0])),
+        )  # fmt: skip
+    return subject.commands[0]
+
+
+def command_of(subject: Subject) -> LaunchCommand:
+    """The one launch command that a subject stands for, with the pinned flags set; a container's is one too.
+
+    UsageError where a file holds several.
+    """
+    match subject:
+        case ModelSubject():
+            command = LaunchCommand.from_argv(["vllm", "serve", subject.name])
+        case CommandSubject():
+            command = _only(subject)
+        case PlanSubject():
+            command = LaunchCommand.from_argv([str(w) for w in subject.data["command"]], subject.data.get("env") or {})
+    return with_pinned(command, subject.pinned)
+
+
+def with_pinned(command: LaunchCommand, pinned: Sequence[FlagUse]) -> LaunchCommand:
+    """The command with these flags in place of its own uses of them."""
+    for use in pinned:
+        command = command.with_flag(f"no-{use.dotted}" if use.negated else use.dotted, use.value)
     return command
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from trimtab.facts.derived import Derived
 from trimtab.messages import Message, msg
@@ -15,10 +16,15 @@ _FREE = "·"
 
 
 def as_json(report: Budget, lang: str) -> str:
-    """The report as JSON; sentences in `lang`, everything else the same in all languages. Unknown numbers are null."""
+    """The report as JSON text."""
+    return json.dumps(as_value(report, lang), indent=2, ensure_ascii=False)
+
+
+def as_value(report: Budget, lang: str) -> dict[str, Any]:
+    """The report as data; sentences in `lang`, everything else the same in all languages. Unknown numbers are null."""
     s, held = report.settings, report.capacity
     known = report.known
-    value = {
+    return {
         "schema": SCHEMA,
         "model": report.model.architecture,
         "vllm": str(s.version),
@@ -44,7 +50,6 @@ def as_json(report: Budget, lang: str) -> str:
         "reasons": [r.text(lang) for r in report.reasons],
         "assumptions": [a.text(lang) for a in report.assumptions],
     }
-    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def as_text(report: Budget, lang: str, *, explain: bool = False) -> str:

@@ -1,0 +1,132 @@
+"""A plan as text (the command, its memory, one reason per flag) and as JSON, schema `trimtab.plan/1`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trimtab.messages import Message, msg
+from trimtab.plan.memory.budget import Budget
+from trimtab.plan.memory.kv import kv_element_bytes
+from trimtab.plan.planner import Plan
+
+PLAN_SCHEMA = "trimtab.plan/1"
+
+
+def text(plan: Plan, lang: str) -> str:
+    """The answer first: the command when it fits, else that nothing fits and what would."""
+    lines: list[str] = []
+    if not plan.fits:
+        lines += [_does_not_fit(plan, lang), *(reason.text(lang) for reason in plan.budget.reasons)]
+        lines += ["", msg("The nearest try:").text(lang), ""]
+    lines += [shell(plan.command.argv(), plan.env), "", _memory(plan.budget, lang), ""]
+    width = max((len(f"{w.flag} {w.value}") for w in plan.why), default=0)
+    for why in plan.why:
+        source = f" [{why.source}]" if why.source else ""
+        lines.append(f"{why.flag + ' ' + why.value:{width}}  {why.reason.text(lang)}{source}")
+    if plan.alternatives:
+        lines += ["", msg("What would fit:").text(lang)]
+        for other in plan.alternatives:
+            lines += [f"- {other.what.text(lang)}", f"  {shlex.join(other.command.argv())}"]
+    if plan.fits:
+        lines += ["", *(reason.text(lang) for reason in plan.budget.reasons)]
+    return "\n".join(lines) + "\n"
+
+
+def value(plan: Plan, lang: str, budget: Mapping[str, Any], findings: Sequence[Any] = ()) -> dict[str, Any]:
+    """The same as data; `budget` in the budget's schema, `findings` the linter's on the plan's own command."""
+    return {
+        "schema": PLAN_SCHEMA,
+        "command": plan.command.argv(),
+        "env": dict(plan.env),
+        "fits": plan.fits,
+        "budget": budget,
+        "why": [
+            {"flag": w.flag, "value": w.value, "reason": w.reason.text(lang), "source": w.source} for w in plan.why
+        ],
+        "alternatives": [
+            {"what": a.what.text(lang), "command": a.command.argv(), "verdict": a.budget.verdict}
+            for a in plan.alternatives
+        ],
+        "verdict": plan.budget.verdict,
+        "findings": list(findings),
+    }
+
+
+def shell(argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """The command as people paste it: variables before it, one flag a line."""
+    words = [shlex.quote(word) for word in argv]
+    lines = [" ".join([*(f"{k}={shlex.quote(v)}" for k, v in env.items()), *words[:3]])]
+    for word in words[3:]:
+        if word.startswith("-"):
+            lines.append(f"  {word}")
+        else:
+            lines[-1] += f" {word}"
+    return " \\\n".join(lines)
+
+
+def _memory(budget: Budget, lang: str) -> str:
+    rank = budget.tightest
+    held = budget.capacity
+    rows = [
+        (msg("card"), f"{rank.card.total_gib:.2f} GiB", msg("usable, as the driver reports it")),
+        (msg("weights"), f"{rank.weights.value:.2f} GiB", _all_weights(budget)),
+        (msg("activation peak"), f"{rank.activation.value:.2f} GiB", None),
+        (msg("CUDA context and libraries"), f"{rank.context.before.value + rank.context.counted.value:.2f} GiB", None),
+        (msg("CUDA graphs"), f"{rank.graphs.value:.2f} GiB", None),
+        (msg("KV cache"), f"{rank.kv_cache.value:.2f} GiB", _kv(budget)),
+        (msg("free at the peak"), f"{rank.headroom.value:.2f} GiB", None),
+    ]
+    if rank.card.vendor == "cpu":
+        rows = [rows[1], rows[2], rows[5]]
+        rows.insert(0, (msg("host memory"), f"{rank.card.total_gib:.2f} GiB", None))
+    lines = [msg("Memory of the tightest of {n} ranks:", n=len(budget.ranks)).text(lang)]
+    names = [name.text(lang) for name, _, _ in rows]
+    width = max(_columns(name) for name in names)
+    for name, (_, size, note) in zip(names, rows, strict=True):
+        lines.append(
+            f"  {name}{' ' * (width - _columns(name))}  {size:>11}  {note.text(lang) if note else ''}".rstrip()
+        )
+    lines.append(
+        "  "
+        + msg(
+            "holds {tokens:,} tokens: {n:.1f} requests of {length:,}",
+            tokens=held.kv_cache_tokens,
+            n=held.max_concurrency,
+            length=budget.settings.max_model_len,
+        ).text(lang)
+    )
+    return "\n".join(lines)
+
+
+def _all_weights(budget: Budget) -> Message | None:
+    if len(budget.ranks) == 1:
+        return None
+    return msg("of {all:.1f} GiB over {n} ranks", all=budget.model.stored_bytes / 2**30, n=len(budget.ranks))
+
+
+def _kv(budget: Budget) -> Message:
+    elements = budget.model.kv_elements_per_token() * kv_element_bytes(budget.settings, budget.model)
+    return msg(
+        "{all:.1f} KiB per token over all layers, {each:.1f} on a rank; {blocks:,} blocks of {size}",
+        all=elements / 1024,
+        each=budget.kv_bytes_per_token / 1024 / budget.settings.pipeline_parallel_size,
+        blocks=budget.capacity.num_blocks,
+        size=budget.capacity.block_size,
+    )
+
+
+def _columns(text: str) -> int:
+    """Width on a terminal: a Chinese character takes two columns."""
+    return sum(2 if ord(c) > 0x2E7F else 1 for c in text)
+
+
+def _does_not_fit(plan: Plan, lang: str) -> str:
+    return msg(
+        "Does not fit: {n} requests of {context:,} tokens on {cards} x {card}.",
+        n=plan.wish.concurrency,
+        context=plan.wish.context,
+        cards=len(plan.budget.cards),
+        card=plan.budget.cards[0].name,
+    ).text(lang)

@@ -1,0 +1,43 @@
+"""Findings for a terminal: the answer first, the place, the next step; what was not judged comes last."""
+
+from __future__ import annotations
+
+from trimtab.messages import msg
+from trimtab.rules.rule import Grade, Severity
+from trimtab.rules.runner import Report, Reported
+
+_COLOUR = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
+_PLAIN = "\x1b[0m"
+
+
+def findings(report: Report, lang: str, *, colour: bool = False) -> str:
+    """Lines of text; never empty."""
+    lines = [_one(f, lang, colour) for f in report.findings]
+    for note in report.not_judged:
+        reason = msg("not judged: needs {fact}", fact=note.needs.value).text(lang)
+        lines.append(f"{note.rule.code} {note.rule.name}: {reason}")
+    lines.append(_total(report, lang))
+    return "\n".join(lines) + "\n"
+
+
+def _one(found: Reported, lang: str, colour: bool) -> str:
+    place = ":".join(str(p) for p in (found.file, found.line, found.column) if p is not None)
+    level = f"{_COLOUR[found.severity]}{found.severity}{_PLAIN}" if colour else str(found.severity)
+    head = f"{place + ': ' if place else ''}{level} {found.rule.code} {found.rule.name}"
+    lines = [head, f"  {found.message.text(lang)}"]
+    lines += [f"    {line}" for line in found.evidence]
+    if found.fix is not None and found.fix.grade is not Grade.DISPLAY:
+        flag = "--fix" if found.fix.grade is Grade.SAFE else "--fix --unsafe"
+        lines.append("  -> " + msg("{flag} mends this", flag=flag).text(lang))
+    return "\n".join(lines)
+
+
+def _total(report: Report, lang: str) -> str:
+    counts = {s: sum(f.severity is s for f in report.findings) for s in Severity}
+    return msg(
+        "{errors} errors, {warnings} warnings, {infos} notes; {unjudged} rules could not judge",
+        errors=counts[Severity.ERROR],
+        warnings=counts[Severity.WARNING],
+        infos=counts[Severity.INFO],
+        unjudged=len(report.not_judged),
+    ).text(lang)

@@ -1,0 +1,154 @@
+"""What `up` is about to start: from its subject to the words and the environment of one engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trimtab.cli.engines import choose_engine, cpu_engine
+from trimtab.cli.gpus import cpu_set, gpu_set
+from trimtab.cli.models import find_model, require_known
+from trimtab.cli.settings import dirs
+from trimtab.cli.subject import CommandSubject, ModelSubject, PlanSubject, Subject, command_of, one_launch, with_pinned
+from trimtab.engine.command import FlagUse, LaunchCommand
+from trimtab.errors import UsageError
+from trimtab.facts.gpu import GpuSet
+from trimtab.facts.probe.gpus import read_gpus
+from trimtab.facts.probe.hub import fetch, hub_from_environment
+from trimtab.facts.probe.transfer import TransferObserver
+from trimtab.messages import msg
+from trimtab.plan.memory.card import cards_of
+from trimtab.plan.pinned import pinned_of
+from trimtab.plan.planner import Plan, Task, Wish, plan
+from trimtab.supervisor.demo import prepare_demo_model
+from trimtab.supervisor.environments import Engine, vllm_argv
+from trimtab.supervisor.progress import Observer
+
+DEMO_NAME = "smollm2-135m-instruct"
+DEMO_PINNED: Mapping[str, object] = {"enforce_eager": True}
+"""The demo starts without torch.compile: a first token in well under half the time, and nobody benchmarks a demo."""
+OURS = ("host", "port", "api-key")
+"""Flags that `up` itself settles; the command's own --host and --port are read, a key goes into the environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line says of the launch beyond its subject."""
+
+    engine: str | None = None
+    engine_python: Path | None = None
+    context: int | None = None
+    concurrency: int | None = None
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One engine's start, but for host, port and key. `cards` is how many it takes; a command as given has no plan."""
+
+    engine: Engine
+    command: LaunchCommand
+    served_model: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    plan: Plan | None = None
+    cards: int = 0
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words of the process, ready for --host and --port."""
+        words = self.command
+        for name in OURS:
+            words = words.without_flag(name)
+        return (*vllm_argv(self.engine), *words.argv()[1:])
+
+    @property
+    def context(self) -> int | None:
+        """Tokens that one request may hold, where the command says so."""
+        text = self.command.get("max-model-len")
+        return int(text) if text and text.isdigit() else None
+
+
+def demo_launch(progress: Observer, pinned: tuple[FlagUse, ...], wanted: Wanted) -> Launch:
+    """The demo: the CPU engine and the small model, made if they are missing, with a plan for both."""
+    engine = cpu_engine(progress)
+    directory = prepare_demo_model(dirs().cache, engine, progress)
+    found = find_model(str(directory), None, _Silent())
+    flags = {**DEMO_PINNED, **pinned_of(pinned)}
+    task = Task(str(directory), DEMO_NAME, found.facts, cards_of(cpu_set()), engine.version, flags)
+    return _planned(engine, task, Wish(wanted.context, wanted.concurrency))
+
+
+def launch_of(subject: Subject, wanted: Wanted, watcher: TransferObserver) -> Launch:
+    """The launch of a model, a command or a plan file on this host. Errors name what is missing."""
+    gpus = read_gpus().cards
+    engine = choose_engine(wanted.engine, wanted.engine_python, has_gpu=bool(gpus))
+    on_cpu = engine.kind == "cpu" or not gpus
+    match subject:
+        case ModelSubject():
+            return _of_model(subject, engine, wanted, cpu_set() if on_cpu else gpu_set(gpus, wanted.devices), watcher)
+        case CommandSubject():
+            command = one_launch(subject)
+            return _as_given(engine, with_pinned(command, subject.pinned), on_cpu=on_cpu)
+        case PlanSubject():
+            return _as_given(engine, command_of(subject), on_cpu=on_cpu)
+
+
+def _of_model(subject: ModelSubject, engine: Engine, wanted: Wanted, gpus: GpuSet, watcher: TransferObserver) -> Launch:
+    found = require_known(find_model(subject.name, None, watcher))
+    path = str(subject.directory) if subject.directory else str(fetch(subject.name, hub_from_environment(), watcher))
+    task = Task(
+        model_path=path,
+        served_name=found.served_name,
+        model=found.facts,
+        cards=cards_of(gpus),
+        version=engine.version,
+        pinned=pinned_of(subject.pinned),
+        remote_code=found.remote_code,
+    )
+    return _planned(engine, task, Wish(wanted.context, wanted.concurrency))
+
+
+def _planned(engine: Engine, task: Task, wish: Wish) -> Launch:
+    made = plan(task, wish)
+    if not made.fits:
+        raise UsageError(
+            msg(
+                "{model} does not fit: {reason}",
+                model=task.served_name,
+                reason=made.budget.reasons[0] if made.budget.reasons else msg("no split of it is possible"),
+            ),
+            hint=made.alternatives[0].what if made.alternatives else msg("trimtab plan shows the whole calculation."),
+        )
+    return Launch(
+        engine=engine,
+        command=made.command,
+        served_model=task.served_name,
+        env={**engine.env, **made.env},
+        plan=made,
+        cards=0 if task.on_cpu else made.budget.settings.world_size,
+    )
+
+
+def _as_given(engine: Engine, command: LaunchCommand, *, on_cpu: bool) -> Launch:
+    if command.model is None:
+        raise UsageError(msg("the launch command names no model"), hint=msg("Write it as: vllm serve MODEL --flags"))
+    ranks = int(command.get("tensor-parallel-size") or 1) * int(command.get("pipeline-parallel-size") or 1)
+    own = {name: use.value for name, use in command.env.items() if use.value is not None}
+    return Launch(
+        engine=engine,
+        command=command,
+        served_model=(command.get("served-model-name") or command.model.text).split()[0],
+        env={**engine.env, **own},
+        cards=0 if on_cpu else ranks,
+    )
+
+
+class _Silent:
+    """Watches a transfer that does not happen: the model is on this disk."""
+
+    def moved(self, progress: object) -> None:
+        return
+
+    def noted(self, note: object) -> None:
+        return

@@ -1,0 +1,61 @@
+"""`trimtab plan MODEL`: the launch command that holds a wish, the memory behind it and a reason for every flag."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from trimtab.cli import options
+from trimtab.cli.format import plan as plan_format
+from trimtab.cli.format.budget import as_value
+from trimtab.cli.format.json import dump
+from trimtab.cli.gpus import cpu_set, gpus_named
+from trimtab.cli.models import find_model, require_known
+from trimtab.cli.notes import Notes
+from trimtab.cli.settings import lang
+from trimtab.facts.gpu import GpuSet
+from trimtab.facts.probe.gpus import read_gpus
+from trimtab.plan.memory.card import cards_of
+from trimtab.plan.memory.versions import NEWEST
+from trimtab.plan.pinned import flags_of, pinned_of
+from trimtab.plan.planner import Task, Wish, plan
+
+
+def run(
+    ctx: typer.Context,
+    model: options.ModelRef,
+    gpu: options.Gpu = None,
+    context: options.Context = None,
+    concurrency: options.Concurrency = None,
+    vllm: options.VllmVersion = None,
+    model_config: options.ModelConfig = None,
+    json: options.AsJson = False,
+) -> int:
+    """Plan a launch; flags after `--` are taken as they are. Exit code 1 when nothing fits."""
+    found = require_known(find_model(model, model_config, Notes(lang())))
+    gpus = _gpus(gpu)
+    for note in gpus.notes:
+        print(note.text(lang()), file=sys.stderr)
+    task = Task(
+        model_path=found.ref,
+        served_name=found.served_name,
+        model=found.facts,
+        cards=cards_of(gpus),
+        version=vllm or str(NEWEST),
+        pinned=pinned_of(flags_of(ctx.obj or ())),
+        remote_code=found.remote_code,
+    )
+    made = plan(task, Wish(context, concurrency))
+    if json:
+        print(dump(plan_format.value(made, lang(), as_value(made.budget, lang()))), end="")
+    else:
+        print(plan_format.text(made, lang()), end="")
+    return 0 if made.fits else 1
+
+
+def _gpus(spec: str | None) -> GpuSet:
+    """The cards of `--gpu`; without it this host's, and the CPU engine where it has none."""
+    if spec is None and not read_gpus().cards:
+        return cpu_set()
+    return gpus_named(spec)

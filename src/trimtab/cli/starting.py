@@ -1,0 +1,87 @@
+"""What the terminal shows while an engine starts, and what happens once it gave its first token: verify, then tell."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from trimtab.bench.endpoint import Target
+from trimtab.bench.serverlog import LogSource
+from trimtab.bench.verify import Criterion, verify
+from trimtab.cli.format import serving
+from trimtab.cli.format.verify import as_text, progress_line
+from trimtab.cli.progress import drawn
+from trimtab.engine.registry import ServerRecord
+from trimtab.messages import Message, msg
+from trimtab.supervisor.progress import Observer, Progress
+from trimtab.supervisor.states import STARTUP, State
+from trimtab.supervisor.supervisor import Event, LogSeen, StateChanged
+
+_PHASES: dict[State, Message] = {
+    State.STARTING: msg("starting vLLM"),
+    State.LOADING: msg("loading the weights"),
+    State.COMPILING: msg("compiling, sizing the KV cache, warming up"),
+    State.DRAINING: msg("ending"),
+}
+CONCURRENCY = 8
+
+
+class Starting:
+    """The observer of one start; a context, so that its display ends whatever happens."""
+
+    def __init__(self, lang: str, context: int | None, *, check: bool) -> None:
+        self._lang, self._context, self._check = lang, context, check
+        self._display: ExitStack | None = None
+        self._show: Observer | None = None
+        self._phase = msg("")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._close()
+
+    def seen(self, event: Event) -> None:
+        """Draw a change of state, and progress within one."""
+        if isinstance(event, StateChanged):
+            if event.state in STARTUP and self._show is None:
+                self._display = ExitStack()
+                self._show = self._display.enter_context(drawn(self._lang))
+            if event.state is State.READY:
+                self._close()
+                line = msg("ready after {s:.1f} s: it gave a token", s=event.at_s).text(self._lang)
+                print(line, file=sys.stderr, flush=True)
+            self._phase = _PHASES.get(event.state, msg(""))
+            self._draw(Progress(self._phase))
+        elif isinstance(event, LogSeen) and "total" in event.event.numbers:
+            numbers = event.event.numbers
+            self._draw(Progress(self._phase, done=int(numbers["done"]), total=int(numbers["total"])))
+
+    def ready(self, record: ServerRecord) -> None:
+        """Verify, print the table, then base URL, key, model id and the snippets. Runs in a thread of its own."""
+        if self._check:
+            outcome = verify(
+                Target(record.base_url, record.api_key, record.models[0]),
+                context=self._context,
+                concurrency=CONCURRENCY,
+                log=LogSource(Path(record.log)),
+                observer=self._criterion,
+            )
+            print(as_text(outcome, self._lang), flush=True)
+        print(serving.connection(record, self._lang), flush=True)
+        print(msg("serving; Ctrl-C ends it").text(self._lang), file=sys.stderr, flush=True)
+
+    def _criterion(self, name: str, done: Criterion | None) -> None:
+        print(progress_line(name, done, self._lang), file=sys.stderr, flush=True)
+
+    def _draw(self, step: Progress) -> None:
+        if self._show is not None and str(step.phase):
+            self._show(step)
+
+    def _close(self) -> None:
+        if self._display is not None:
+            self._display.close()
+        self._display = self._show = None

@@ -1,0 +1,147 @@
+"""`trimtab up`: from a model (or a command, a plan, the demo) to a verified endpoint that stays up until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from trimtab.cli import options
+from trimtab.cli.format import plan as plan_format
+from trimtab.cli.launch import Launch, Wanted, demo_launch, launch_of
+from trimtab.cli.notes import Notes
+from trimtab.cli.progress import drawn
+from trimtab.cli.settings import dirs, lang
+from trimtab.cli.starting import Starting
+from trimtab.cli.subject import resolve_subject
+from trimtab.engine.command import LaunchCommand
+from trimtab.engine.registry import ServerRecord
+from trimtab.errors import UsageError
+from trimtab.messages import msg
+from trimtab.plan.pinned import flags_of
+from trimtab.supervisor import registry
+from trimtab.supervisor.detach import detach as start_detached
+from trimtab.supervisor.devices import Card, choose_devices
+from trimtab.supervisor.ports import require_free
+from trimtab.supervisor.stopping import stop_on_signals
+from trimtab.supervisor.supervisor import LaunchSpec, failure, supervise
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the server shall be: its name, address and cards, as far as the user says."""
+
+    name: str | None
+    host: str
+    port: int | None
+    devices: tuple[str, ...]
+    share: bool
+
+
+def run(
+    ctx: typer.Context,
+    subject: options.Subject = None,
+    demo: options.Demo = False,
+    name: options.Name = None,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = None,
+    devices: options.Devices = None,
+    share: options.Share = False,
+    engine: options.EngineName = None,
+    engine_python: options.EnginePython = None,
+    context: options.Context = None,
+    concurrency: options.Concurrency = None,
+    check: options.VerifyWhenReady = True,
+    detach: options.Detach = False,
+) -> int:
+    """Serve a model: plan, start vLLM, verify, print base URL, key and model id, and stay until Ctrl-C."""
+    if demo and subject is not None:
+        raise UsageError(
+            msg("--demo brings its own model; {subject} is another", subject=subject),
+            hint=msg("Leave out one of the two."),
+        )
+    chosen = tuple(d.strip() for d in (devices or "").split(",") if d.strip())
+    place = Place(name, host, port, chosen, share)
+    if port is not None:
+        require_free(host, port)
+    if detach:
+        return start_detached(sys.argv[1:], dirs().state)
+    wanted = Wanted(engine, engine_python, context, concurrency, chosen)
+    launch = _prepared(subject, ctx.obj, wanted, demo=demo)
+    return serve(launch, place, check=check)
+
+
+def _prepared(subject: str | None, rest: list[str] | None, wanted: Wanted, *, demo: bool) -> Launch:
+    """The launch, with everything it needs on this disk; progress on stderr meanwhile."""
+    if demo:
+        with drawn(lang()) as show:
+            return demo_launch(show, flags_of(rest or ()), wanted)
+    return launch_of(resolve_subject(subject, rest), wanted, Notes(lang()))
+
+
+def serve(launch: Launch, place: Place, *, check: bool) -> int:
+    """Start the engine under supervision and stay; 0 when told to stop. EngineError when it failed or crashed."""
+    if launch.plan is not None:
+        print(plan_format.text(launch.plan, lang()), flush=True)
+    host, port = _address(launch.command, place)
+    wish = registry.Wish(
+        model=launch.served_model,
+        host=host,
+        port=port,
+        name=place.name,
+        api_key=_key(launch.command),
+        choose=lambda claimed: _cards(launch, place, claimed),
+    )
+    starting = Starting(lang(), launch.context, check=check)
+    with stop_on_signals() as stop, registry.claimed(dirs().state, wish) as record, starting:
+        outcome = supervise(_spec(launch, record), starting.seen, stop, when_ready=starting.ready)
+    if outcome.failed:
+        raise failure(outcome)
+    print(msg("{name} stopped; no process of it is left", name=record.name).text(lang()), file=sys.stderr)
+    return 0
+
+
+def _address(command: LaunchCommand, place: Place) -> tuple[str, int | None]:
+    """The command's own --host and --port hold, unless `up` was told others."""
+    host, port = command.get("host"), command.get("port")
+    own = int(port) if port and port.isdigit() else None
+    return (host if host and place.host == "127.0.0.1" else place.host), place.port or own
+
+
+def _key(command: LaunchCommand) -> str:
+    """The command's key, else the environment's, else a new one."""
+    return command.get("api-key") or os.environ.get("VLLM_API_KEY") or f"sk-{secrets.token_urlsafe(24)}"
+
+
+def _cards(launch: Launch, place: Place, claimed: Mapping[str, str]) -> tuple[str, ...]:
+    if not launch.cards:
+        return ()
+    from trimtab.facts.probe.gpus import read_gpus
+
+    cards = [Card(str(card.index), card.free_bytes / 2**30) for card in read_gpus().cards]
+    return choose_devices(cards, launch.cards, claimed, wanted=place.devices, share=place.share)
+
+
+def _spec(launch: Launch, record: ServerRecord) -> LaunchSpec:
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+    env |= {**launch.env, "VLLM_API_KEY": record.api_key}
+    if record.devices:
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(record.devices)
+    return LaunchSpec(
+        name=record.name,
+        argv=(*launch.argv, "--host", record.host, "--port", str(record.port)),
+        env=env,
+        host=record.host,
+        port=record.port,
+        served_model=launch.served_model,
+        state_dir=dirs().state,
+        cwd=Path.cwd(),
+        api_key=record.api_key,
+        devices=record.devices,
+        engine_version=launch.engine.version,
+    )

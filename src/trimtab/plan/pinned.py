@@ -1,0 +1,41 @@
+"""Flags that the user gave after `--`: read once into vLLM's names and values, never changed by the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from trimtab.engine.command import FlagUse, LaunchCommand
+from trimtab.errors import UsageError
+from trimtab.messages import msg
+
+
+def flags_of(words: Sequence[str]) -> tuple[FlagUse, ...]:
+    """The flags among words of a command line. UsageError for a word that belongs to no flag."""
+    command = LaunchCommand.from_argv(["vllm", "serve", *words])
+    stray = command.model or next(iter(command.strays), None)
+    if stray is not None:
+        raise UsageError(
+            msg("{word!r} after -- belongs to no flag", word=stray.text),
+            hint=msg("After -- stand vLLM flags only, for example: -- --max-model-len 8192"),
+        )
+    return command.flags
+
+
+def pinned_of(flags: Iterable[FlagUse]) -> Mapping[str, object]:
+    """vLLM's names with underscores -> int, float, bool or text; the last use of a flag counts."""
+    return {use.dotted.replace("-", "_"): _value(use.value, negated=use.negated) for use in flags}
+
+
+def _value(text: str | None, *, negated: bool) -> object:
+    if negated:
+        return False
+    if text is None or text.lower() == "true":
+        return True
+    if text.lower() == "false":
+        return False
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

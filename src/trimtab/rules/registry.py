@@ -1,0 +1,46 @@
+"""Which rules exist: one line a rule, sorted by code. Retired codes stay listed and are never used again."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from trimtab.errors import UsageError
+from trimtab.messages import msg
+from trimtab.rules.rule import Rule, Subject
+
+# code -> module under trimtab.rules
+RULES: dict[str, str] = {}
+
+# code -> why it went, and what took its place
+RETIRED: dict[str, str] = {}
+
+
+@cache
+def rule(code: str) -> Rule:
+    """The rule of `code`; its module is imported now."""
+    found: Rule = import_module(f"trimtab.rules.{RULES[code]}").RULE
+    return found
+
+
+def rules(subject: Subject) -> list[Rule]:
+    """All rules of one subject, by code."""
+    return [rule(code) for code in RULES if code.startswith(subject.value)]
+
+
+def find(code_or_name: str) -> Rule:
+    """The rule with this code or name. UsageError naming the nearest when there is none."""
+    wanted = code_or_name.strip()
+    if wanted.upper() in RULES:
+        return rule(wanted.upper())
+    if wanted.upper() in RETIRED:
+        raise UsageError(msg("rule {code} is retired: {why}", code=wanted.upper(), why=RETIRED[wanted.upper()]))
+    for code, module in RULES.items():
+        if module.rpartition(".")[2] == wanted.replace("-", "_"):
+            return rule(code)
+    from difflib import get_close_matches
+
+    names = [m.rpartition(".")[2].replace("_", "-") for m in RULES.values()]
+    near = get_close_matches(wanted.lower(), names, 1) or get_close_matches(wanted.upper(), RULES, 1)
+    hint = msg("Did you mean {near}?", near=near[0]) if near else msg("`trimtab explain` lists the groups.")
+    raise UsageError(msg("no rule is called {wanted}", wanted=wanted), hint=hint)
