@@ -3,6 +3,7 @@ reads and edits, the supervisor runs and the console shows."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -116,9 +117,10 @@ class Container:
     @property
     def version(self) -> str | None:
         """The vLLM version that the tag names ("0.6.3" from "v0.6.3"), None where it names none."""
-        tag = (self.tag or "").removeprefix("v")
-        number = tag.split("-")[0]
-        return number if number[:1].isdigit() and "." in number else None
+        if self.image is None or "vllm" not in self.image.text:
+            return None
+        found = re.match(r"(?:.*vllm[_-])?v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:post|rc)\d+)?)(?![\w.])", self.tag or "")
+        return found.group(1) if found else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from trimtab.engine.command import FlagUse, LaunchCommand
-from trimtab.engine.source import Edit, Layer, Span, Word, lift, together
+from trimtab.engine.source import Edit, Item, Layer, Span, Word, lift, together
 
 Pending = list[tuple[Layer, Edit]]
 PLAIN = re.compile(r"[\w@%+=:,./-]+")
@@ -30,10 +30,12 @@ def set_flag(command: LaunchCommand, name: str, value: str | None) -> list[Edit]
 def remove_flag(command: LaunchCommand, name: str) -> list[Edit]:
     """Take out every use of the flag, dotted ones with it, each with its values and its line continuation."""
     pending: Pending = []
+    listed: list[Item] = []
     for flag in command.flags:
         if name in (flag.name, flag.dotted):
-            pending += _take_out(command, flag.words)
-    return lift(_merged(pending))
+            pending += _take_out(command, [w for w in flag.words if w.item is None])
+            listed += [w.item for w in flag.words if w.item is not None]
+    return lift([*_merged(pending), *_unlisted(listed)])
 
 
 def rename_flag(command: LaunchCommand, name: str, new: str) -> list[Edit]:
@@ -48,7 +50,7 @@ def rename_flag(command: LaunchCommand, name: str, new: str) -> list[Edit]:
 
 def _respell(flag: FlagUse, spelling: str) -> Pending:
     word = flag.words[0]
-    if word.item and word.item.pairs:
+    if word.item and word.item.listing.pairs:
         return _rewrite(word, 0, spelling.lstrip("-"))
     size = len(flag.spelling)
     raw = word.layer.data[word.at[0] : word.at[size]].decode("utf-8", "surrogateescape")
@@ -66,16 +68,18 @@ def _revalue(command: LaunchCommand, flag: FlagUse, value: str | None) -> Pendin
         return _cut_value(flag, attached)
     if attached:
         return _rewrite(word, len(word.text) - len(flag.value or ""), value)
-    if flag.value is None:
+    if flag.value is None and len(flag.words) == 1:
         return _insert(word, [value], " ")
     first, *more = _standing(command, flag.words[1:])
-    return [*_rewrite(first, 0, value), *(p for w in more for p in _gone(w))]
+    return [*_rewrite(first, 0, value), *_gone(more)]
 
 
 def _cut_value(flag: FlagUse, attached: bool) -> Pending:
     word = flag.words[0]
+    if word.item and word.item.listing.pairs:
+        return _rewrite(flag.words[1], 0, "true")
     if not attached:
-        return [p for w in flag.words[1:] for p in _gone(w)]
+        return _gone(flag.words[1:])
     cut = len(word.text) - len(flag.value or "") - word.text.count("=", 0, len(flag.spelling) + 1)
     if word.item is None and not _starts_quoted(word):
         return [(word.layer, Edit(Span(word.at[cut], word.span.end), ""))]
@@ -147,18 +151,20 @@ def _insert(word: Word, texts: Sequence[str], separator: str) -> Pending:
     if item is None:
         written = separator + " ".join(shlex.quote(t) for t in texts)
         return [(word.layer, Edit(Span(word.span.end, word.span.end), written))]
-    if item.pairs:
-        key, value = texts[0].lstrip("-"), (texts[1] if len(texts) > 1 else "true")
-        written = f"{item.lead}{key}: {item.write(value)}{item.tail}"
+    listing = item.listing
+    if listing.pairs:
+        key, value = texts[0].lstrip("-"), (listing.write(texts[1]) if len(texts) > 1 else "true")
+        written = f"{listing.lead}{key}: {value}"
     else:
-        written = "".join(f"{item.lead}{item.write(t)}{item.tail}" for t in texts)
-    return [(item.layer, Edit(Span(item.after, item.after), written))]
+        written = "".join(listing.lead + listing.write(t) for t in texts)
+    place = listing.after(item.index)
+    return [(listing.layer, Edit(Span(place, place), written))]
 
 
 def _take_out(command: LaunchCommand, flag_words: Sequence[Word]) -> Pending:
     words = _standing(command, flag_words)
-    if any(w.item for w in words) or not together(words):
-        return [p for w in words for p in _gone(w)]
+    if not words or not together(words):
+        return _gone(words)
     layer, start, end = words[0].layer, words[0].span.start, words[-1].span.end
     gap = gap_start(layer.data, start)
     after = GAP_AFTER.match(layer.data, end)
@@ -186,10 +192,25 @@ def _next_on_line(command: LaunchCommand, layer: Layer, offset: int) -> bool:
     return any(w.layer is layer and offset in (w.span.start, w.via and w.via.start) for w in command.words)
 
 
-def _gone(word: Word) -> Pending:
-    if word.item is not None:
-        return [(word.item.layer, Edit(word.item.whole, ""))]
-    return [(word.layer, Edit(Span(gap_start(word.layer.data, word.span.start), word.span.end), ""))]
+def _gone(words: Sequence[Word]) -> Pending:
+    alone = [w for w in words if w.item is None]
+    pending: Pending = [(w.layer, Edit(Span(gap_start(w.layer.data, w.span.start), w.span.end), "")) for w in alone]
+    return [*pending, *_unlisted([w.item for w in words if w.item is not None])]
+
+
+def _unlisted(items: Sequence[Item]) -> Pending:
+    """Items taken out of their lists, neighbours in one go."""
+    pending: Pending = []
+    for listing in {id(i.listing): i.listing for i in items}.values():
+        indices = sorted({i.index for i in items if i.listing is listing})
+        runs: list[list[int]] = []
+        for index in indices:
+            if runs and runs[-1][-1] == index - 1:
+                runs[-1].append(index)
+            else:
+                runs.append([index])
+        pending += [(listing.layer, Edit(listing.without(run[0], run[-1]), "")) for run in runs]
+    return pending
 
 
 def _merged(pending: Pending) -> Pending:

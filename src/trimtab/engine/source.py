@@ -136,20 +136,46 @@ def lift(edits: Iterable[tuple[Layer, Edit]]) -> list[Edit]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Item:
-    """How a word stands in a list or a mapping (a YAML sequence, a JSON array, a vLLM config file).
+class Listing:
+    """A list or mapping whose items are words: a YAML sequence, a JSON array, a vLLM config file.
 
-    `whole` is what goes when the item goes (a block item's lines, a flow item with its comma); `after` is where
-    the next one is put, `lead` what is written before it and `tail` what after it.
+    `items` are the items' spans in `layer` without what parts them; `lead` is written before an item that is added.
+    In a flow list (`[a, b]`) an item goes with its comma, else with its lines. `pairs`: items are `key: value`.
     """
 
     layer: Layer
-    whole: Span
-    after: int
+    items: tuple[Span, ...]
     lead: str
-    tail: str
     write: Callable[[str], str]
+    flow: bool = False
     pairs: bool = False
+
+    def without(self, first: int, last: int) -> Span:
+        """What goes when the items from `first` to `last` (inclusive) go."""
+        start, end = self.items[first].start, self.items[last].end
+        if self.flow:
+            if last + 1 < len(self.items):
+                return Span(start, self.items[last + 1].start)
+            return Span(self.items[first - 1].end if first else start, end)
+        after = self.layer.data.find(b"\n", max(start, end - 1))
+        return Span(self.layer.data.rfind(b"\n", 0, start) + 1, len(self.layer.data) if after < 0 else after + 1)
+
+    def after(self, index: int) -> int:
+        """Where an item is put that follows the item at `index`."""
+        end = self.items[index].end
+        if self.flow:
+            return end
+        line = self.layer.data.find(b"\n", end)
+        line = len(self.layer.data) if line < 0 else line
+        return line - 1 if self.layer.data[line - 1 : line] == b"\r" else line
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """A word's place in a listing."""
+
+    listing: Listing
+    index: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from trimtab.engine.command import Arity, Reading, Source
+import re
+
+from trimtab.engine.command import Arity, LaunchCommand, Reading, Source
 from trimtab.engine.source import Layer, Problem, Span
 from trimtab.messages import msg
 
-LARGEST_BYTES = 4 * 1024 * 1024
-"""A hundred times the largest script seen; parsing more than this keeps people waiting."""
+LARGEST_BYTES = 1024 * 1024
+"""Ten times the largest script seen; ruamel.yaml takes 8 s for as much YAML."""
 BOM = b"\xef\xbb\xbf"
+BY_SUFFIX = {
+    ".sh": "shell", ".bash": "shell", ".zsh": "shell", ".yaml": "yaml", ".yml": "yaml", ".json": "yaml",
+    ".service": "systemd", ".md": "markdown", ".markdown": "markdown", ".mdx": "markdown", ".dockerfile": "dockerfile",
+    ".sbatch": "shell", ".slurm": "shell",
+}  # fmt: skip
+YAML_LINE = re.compile(rb"(?:%YAML|---\s|(?:- )?[\w./'\"-]+:(?:[ \t]|\r?\n|$)|\{)")
+FIRST_LINE = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*")
 
 
 def read(text: str | bytes, filename: str | None, arity: Arity | None) -> Reading:
@@ -18,10 +27,43 @@ def read(text: str | bytes, filename: str | None, arity: Arity | None) -> Readin
     problem = unreadable(source)
     if problem:
         return Reading((), (problem,), source)
-    from trimtab.engine.reading import shell
-
-    commands, problems = shell.read(source, Layer.root(data), arity)
+    root = Layer.root(data)
+    if data.startswith(BOM):
+        root = Layer(data[3:], range(3, len(data) + 1), root, Span(3, len(data)))
+    commands, problems = read_as(kind_of(filename, root.data), source, root, arity)
     return Reading(tuple(commands), tuple(problems), source)
+
+
+def kind_of(filename: str | None, data: bytes) -> str:
+    """The kind of text by its file's name, else by its content."""
+    name = (filename or "").rpartition("/")[2].lower()
+    if re.match(r"(?:docker|container)file", name):
+        return "dockerfile"
+    return BY_SUFFIX.get(name[name.rfind(".") :] if "." in name else "") or sniff(data)
+
+
+def sniff(data: bytes) -> str:
+    """The kind of a text by its content."""
+    if re.search(rb"^[ \t]*(?:```|~~~)", data, re.MULTILINE):
+        return "markdown"
+    if re.search(rb"^\[(?:Service|Unit)\]|^ExecStart=", data, re.MULTILINE):
+        return "systemd"
+    if re.search(rb"^FROM[ \t]+\S", data, re.MULTILINE) and re.search(rb"^(?:CMD|ENTRYPOINT)[ \t]", data, re.MULTILINE):
+        return "dockerfile"
+    blank = FIRST_LINE.match(data)
+    return "yaml" if YAML_LINE.match(data, blank.end() if blank else 0) and not data.startswith(b"#!") else "shell"
+
+
+def read_as(kind: str, source: Source, layer: Layer, arity: Arity | None) -> tuple[list[LaunchCommand], list[Problem]]:
+    """Read a text as a kind that `kind_of` names."""
+    from trimtab.engine.reading import dockerfile, markdown, shell, systemd
+
+    if kind == "yaml":
+        from trimtab.engine.reading import manifest
+
+        return manifest.read(source, layer, arity)
+    readers = {"dockerfile": dockerfile.read, "markdown": markdown.read, "systemd": systemd.read}
+    return readers.get(kind, shell.read)(source, layer, arity)
 
 
 def unreadable(source: Source) -> Problem | None:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand, Source, Span, Value
+from trimtab.engine.command import Container, EnvUse, Form, Span, Value
 from trimtab.engine.reading import arguments
+from trimtab.engine.reading.containers import Box
 from trimtab.engine.source import Word
 
 ENGINES = {"docker", "podman", "nerdctl", "docker.exe"}
@@ -19,13 +20,6 @@ BARE = {
 }  # fmt: skip
 BARE_SHORT = set("dqiPt")
 LONG = {"-e": "--env", "-v": "--volume", "-p": "--publish", "-m": "--memory", "-w": "--workdir", "-u": "--user"}
-MODEL_FLAGS = (
-    "--model",
-    "--tensor-parallel-size",
-    "--served-model-name",
-    "--max-model-len",
-    "--gpu-memory-utilization",
-)
 
 
 @dataclass(slots=True)
@@ -42,10 +36,8 @@ class Options:
         return found[-1] if found else None
 
 
-def read_run(
-    words: Sequence[Word], env: Mapping[str, EnvUse], span: Span, source: Source, arity: Arity | None
-) -> LaunchCommand | None:
-    """The launch that a `docker run` is, None for any other command."""
+def read_run(words: Sequence[Word], env: Mapping[str, EnvUse], span: Span) -> Box | None:
+    """The container that a `docker run` starts, None for any other command."""
     first = _run_at(words)
     if first is None:
         return None
@@ -53,17 +45,8 @@ def read_run(
     if image_at >= len(words):
         return None
     image, rest = words[image_at], list(words[image_at + 1 :])
-    entrypoint = options.last("--entrypoint")
-    argv = [*_entry_words(words[first:image_at]), *rest] if entrypoint else rest
-    start = arguments.find_start(argv)
-    if start is None and (entrypoint or not _serves(image, rest)):
-        return None
-    box = _container(options, image)
-    inner = argv[start.arguments :] if start else rest
-    program = argv[start.first : start.arguments] if start else [image]
-    subcommand = start.subcommand if start else "serve"
-    envs = _environment(options, env)
-    return arguments.launch(inner, subcommand, Form.DOCKER, source, span, envs, box, arity, program)
+    entry = _entry_words(words[first:image_at]) or None
+    return Box(Form.DOCKER, span, _container(options, image), entry, rest, _environment(options, env), image)
 
 
 def _run_at(words: Sequence[Word]) -> int | None:
@@ -113,13 +96,6 @@ def _entry_words(words: Sequence[Word]) -> list[Word]:
             cut = len("--entrypoint=")
             return [Word(word.text[cut:], word.at[cut:], Span(word.at[cut], word.span.end), word.layer, word.known)]
     return []
-
-
-def _serves(image: Word, rest: Sequence[Word]) -> bool:
-    name = image.text.partition("@")[0].rpartition("/")[2].partition(":")[0]
-    if name.startswith("vllm-openai"):
-        return not rest or rest[0].text.startswith("-") or not re.fullmatch(r"(ba|z|da)?sh|python3?", rest[0].text)
-    return ("vllm" in image.text or not image.known) and any(w.text.startswith(MODEL_FLAGS) for w in rest)
 
 
 def _container(options: Options, image: Word) -> Container:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from trimtab.engine.command import Arity, EnvUse, Form, LaunchCommand, Source
+from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand, Source
 from trimtab.engine.reading import arguments, docker
+from trimtab.engine.reading.containers import SHELLS, Box, script_of, serves
 from trimtab.engine.reading.shellwords import Variables, nested, word_of, words_of
 from trimtab.engine.source import Layer, Problem, Span, Word
 from trimtab.messages import Message, msg
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 PLACEHOLDER = re.compile(
     rb"(?<![<\w])<(?=[A-Za-z0-9])[^<>\n|&;`'\"]*(?<![\s])>|(?<=[\w./:=-])<(?=[A-Za-z0-9])[\w ./-]*>"
 )
-SHELLS = {"bash", "sh", "zsh", "dash", "ash"}
 CARRIERS = {
     "ssh",
     "tmux",
@@ -37,6 +37,8 @@ CARRIERS = {
     "docker",
 }
 DEEPEST = 6
+PROMPT = re.compile(rb"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+[^\s$#]*)?\$ ", re.MULTILINE)
+LAUNCH = re.compile(rb"vllm\s+serve|vllm\.entrypoints|vllm-openai")
 
 
 @cache
@@ -59,11 +61,21 @@ class State:
     exported: dict[str, EnvUse] = field(default_factory=dict)
     commands: list[LaunchCommand] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    container: Container | None = None
     depth: int = 0
 
     @property
     def variables(self) -> Variables:
         return Variables(self.scalars, self.arrays)
+
+    def seed(self, env: Mapping[str, EnvUse]) -> None:
+        """Begin with these variables set and exported."""
+        for name, use in env.items():
+            text = use.value or ""
+            word = Word(
+                text, [0] * (len(text) + 1), Span(0, 0), Layer.root(b""), use.value is not None and not use.unknown
+            )
+            self.scalars[name], self.exported[name] = word, use
 
 
 def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list[LaunchCommand], list[Problem]]:
@@ -76,11 +88,25 @@ def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list
 def read_layer(layer: Layer, state: State) -> None:
     """Read one text into `state`."""
     masked = PLACEHOLDER.sub(lambda m: b"x" * len(m.group()), layer.data)
-    tree = _parser().parse(masked)
+    tree = _parser().parse(PROMPT.sub(lambda m: b" " * len(m.group()), masked))
     found = len(state.commands)
     for node in _statements(tree.root_node):
         _HANDLERS[node.type](node, layer, state)
     _report_errors(tree.root_node, layer, state, state.commands[found:])
+
+
+def split_words(layer: Layer, state: State, variables: Variables | None = None) -> list[Word]:
+    """The words of a text that no shell reads (a compose `command`): quotes count, line ends are blanks."""
+    blank = re.sub(rb"[\r\n]", b" ", layer.data)
+    root = _parser().parse(re.sub(rb"[;|&<>()`#]", b"x", blank)).root_node
+    _report_errors(root, layer, state, None)
+    words: list[Word] = []
+    for node in _statements(root):
+        if node.type == "command":
+            for child in node.named_children:
+                part = child.named_children[0] if child.type == "command_name" else child
+                words += words_of(part, layer, variables or Variables({}, {}))
+    return words
 
 
 def _statements(root: Node) -> Iterator[Node]:
@@ -175,19 +201,79 @@ def _command(node: Node, layer: Layer, state: State) -> None:
 def run(words: list[Word], env: dict[str, EnvUse], span: Span, state: State) -> None:
     """Take the launch, if any, that a process with these words is."""
     start = arguments.find_start(words)
-    inner = docker.read_run(words, env, span, state.source, state.arity) if start is None else None
+    box = docker.read_run(words, env, span) if start is None else None
     if start is not None:
         for word in words[: start.first]:
             env.update(_assignment_word(word))
         form = state.form or (Form.SERVE if start.subcommand == "serve" else Form.API_SERVER)
-        program, rest = words[start.first : start.arguments], words[start.arguments :]
-        state.commands.append(
-            arguments.launch(rest, start.subcommand, form, state.source, span, env, None, state.arity, program)
-        )
-    elif isinstance(inner, LaunchCommand):
-        state.commands.append(inner)
+        _take(words, start, Box(form, span, state.container, env=env), state)
+    elif box is not None:
+        read_box(box, state)
     else:
         _scripts(words, state)
+
+
+def _take(words: list[Word], start: arguments.Start, box: Box, state: State) -> None:
+    program, rest = words[start.first : start.arguments], words[start.arguments :]
+    state.commands.append(
+        arguments.launch(
+            rest, start.subcommand, box.form, state.source, box.span, box.env, box.facts, state.arity, program
+        )
+    )
+
+
+def read_box(box: Box, state: State) -> bool:
+    """Take the launch that a container is; False where it is none."""
+    words = [*(box.entry or []), *box.args]
+    script = script_of(words)
+    if script is not None:
+        return _read_script(script, box, state)
+    start = arguments.find_start(words)
+    if start is not None:
+        _take(words, start, box, state)
+    elif not box.entry and serves(box):
+        program = [box.anchor] if box.anchor else []
+        start = arguments.Start(0, len(program), "kserve" if box.managed else "serve")
+        _take([*program, *words], start, box, state)
+    else:
+        return False
+    return True
+
+
+def _read_script(script: Word, box: Box, state: State) -> bool:
+    if state.depth >= DEEPEST:
+        return False
+    inner = State(state.source, state.arity, box.form, container=box.facts, depth=state.depth + 1)
+    inner.seed(box.env)
+    layer = nested(script)
+    if box.form is Form.COMPOSE:
+        layer = replace(layer, encode=lambda text, span: text.replace("$", "$$"))
+    read_layer(layer, inner)
+    state.commands += inner.commands
+    state.problems += inner.problems
+    return bool(inner.commands)
+
+
+def _heredoc(node: Node, layer: Layer, state: State) -> None:
+    """A script or a file that the script writes or sends."""
+    body = next((c for c in node.named_children if c.type == "heredoc_body"), None)
+    if body is None or state.depth >= DEEPEST:
+        return
+    data = layer.data[body.start_byte : body.end_byte]
+    if LAUNCH.search(data):
+        from trimtab.engine.reading import dispatch
+
+        span = Span(body.start_byte, body.end_byte)
+        part = Layer(data, range(span.start, span.end + 1), layer, span)
+        kind = dispatch.sniff(data)
+        if kind == "shell":
+            state.depth += 1
+            read_layer(part, state)
+            state.depth -= 1
+        else:
+            commands, problems = dispatch.read_as(kind, state.source, part, state.arity)
+            state.commands += commands
+            state.problems += problems
 
 
 def _scripts(words: list[Word], state: State) -> None:
@@ -208,7 +294,7 @@ def _assignment_word(word: Word) -> dict[str, EnvUse]:
     return {name: EnvUse(name, value, word.source_span(), word.source_span(len(name) + 1), not word.known)}
 
 
-def _report_errors(root: Node, layer: Layer, state: State, found: list[LaunchCommand]) -> None:
+def _report_errors(root: Node, layer: Layer, state: State, found: list[LaunchCommand] | None) -> None:
     if not root.has_error:
         return
     stack = [root]
@@ -217,7 +303,7 @@ def _report_errors(root: Node, layer: Layer, state: State, found: list[LaunchCom
         if node.is_missing or node.type == "ERROR":
             span = layer.root_span(Span(node.start_byte, node.end_byte))
             text = (node.text or b"").decode("utf-8", "replace")
-            if "vllm" in text or any(c.span.start <= span.start <= c.span.end for c in found):
+            if found is None or "vllm" in text or any(c.span.start <= span.start <= c.span.end for c in found):
                 state.problems.append(state.source.problem(_what_is_wrong(node, text), span))
         elif node.has_error:
             stack.extend(reversed(node.children))
@@ -236,5 +322,6 @@ _HANDLERS = {
     "declaration_command": _declaration,
     "unset_command": _unset,
     "for_statement": _loop,
+    "heredoc_redirect": _heredoc,
 }
 _LEAVES = {"command", "variable_assignment", "declaration_command", "unset_command", "heredoc_redirect", "comment"}

@@ -197,7 +197,8 @@ def nested(word: Word) -> Layer:
     """The word's value as a text of its own (`bash -c WORD`)."""
     data = word.text.encode("utf-8", "surrogateescape")
     encode = _encoder(word)
-    end = word.span.end - (1 if encode else 0)
+    whole = word.span == Span(0, len(word.layer.data)) and word.layer.parent is not None
+    end = word.span.end - (1 if encode and not whole else 0)
     at = [*(o for c, o in zip(word.text, word.at, strict=False) for o in _bytes_at(c, o)), end]
     return Layer(data, at, word.layer, word.span, encode or _nowhere, shlex.quote)
 
@@ -207,6 +208,8 @@ def _bytes_at(char: str, offset: int) -> range:
 
 
 def _encoder(word: Word) -> Callable[[str, Span], str | None] | None:
+    if word.layer.parent is not None and word.span == Span(0, len(word.layer.data)):
+        return lambda text, span: text
     raw = word.layer.data[word.span.start : word.span.end]
     if len(raw) > 1 and raw[:1] == b"'" == raw[-1:] and raw.count(b"'") == 2:
         return lambda text, span: None if "'" in text else text

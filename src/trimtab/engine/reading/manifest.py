@@ -1,0 +1,71 @@
+"""YAML files of every kind: compose, Kubernetes, vLLM's own configuration, scripts in other files (CI, SkyPilot)."""
+
+from __future__ import annotations
+
+import re
+
+from trimtab.engine.command import Arity, LaunchCommand, Source
+from trimtab.engine.reading import compose, config, kubernetes, shell
+from trimtab.engine.reading.yaml import MappingNode, Node, ScalarNode, SequenceNode, Yaml, parse
+from trimtab.engine.source import Layer, Problem
+
+LAUNCH = re.compile(r"vllm\s+serve|vllm\.entrypoints|vllm-openai")
+
+
+def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list[LaunchCommand], list[Problem]]:
+    """Launches in a YAML text, in order, and why it could not be read."""
+    yaml = parse(layer, source)
+    if isinstance(yaml, Problem):
+        return [], [yaml]
+    state = shell.State(source, arity)
+    for root in yaml.documents:
+        if isinstance(root, MappingNode) and config.is_config(root):
+            config.read_config(root, yaml, state)
+        else:
+            _walk(root, yaml, state)
+    state.commands.sort(key=lambda c: c.span)
+    return state.commands, state.problems
+
+
+def _walk(root: Node, yaml: Yaml, state: shell.State) -> None:
+    """Look into every node once, so that aliases cannot multiply the work."""
+    seen: set[int] = set()
+    stack: list[Node] = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, MappingNode):
+            taken = _take(node, yaml, state)
+            stack += [v for _, v in reversed(node.value) if id(v) not in taken]
+            seen |= taken
+        elif isinstance(node, SequenceNode):
+            stack += list(reversed(node.value))
+        elif isinstance(node, ScalarNode) and LAUNCH.search(node.value):
+            _script(node, yaml, state)
+
+
+def _take(node: MappingNode, yaml: Yaml, state: shell.State) -> set[int]:
+    """Launches that this mapping itself declares; gives the nodes that are done with."""
+    entries = yaml.entries(node)
+    taken: set[int] = set()
+    services = entries.get("services")
+    if isinstance(services, MappingNode):
+        taken |= {id(n) for n in yaml.entries(services).values() if compose.read_service(n, yaml, state)}
+    for name in ("containers", "initContainers"):
+        for item in entries[name].value if isinstance(entries.get(name), SequenceNode) else []:
+            if kubernetes.read_container(item, entries, yaml, state):
+                taken.add(id(item))
+    model = entries.get("model")
+    is_predictor = {"modelFormat", "args"} <= set(yaml.entries(model))
+    if model and is_predictor and kubernetes.read_container(model, entries, yaml, state, managed=True):
+        taken.add(id(model))
+    return taken
+
+
+def _script(node: ScalarNode, yaml: Yaml, state: shell.State) -> None:
+    inner = shell.State(state.source, state.arity)
+    shell.read_layer(yaml.scalar(node), inner)
+    state.commands += inner.commands
+    state.problems += inner.problems

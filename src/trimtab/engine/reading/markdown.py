@@ -1,0 +1,78 @@
+"""Launches in the code blocks of Markdown, by markdown-it; a block's language says how it is read."""
+
+from __future__ import annotations
+
+import re
+
+from trimtab.engine.command import Arity, LaunchCommand, Source
+from trimtab.engine.source import Layer, Problem, Span
+
+SHELL = {"", "bash", "sh", "shell", "zsh", "console", "shell-session", "sh-session", "terminal", "text", "txt", "cmd",
+         "commandline", "command", "bash-session", "plaintext", "fish", "none"}  # fmt: skip
+KINDS = {"yaml": "yaml", "yml": "yaml", "dockerfile": "dockerfile", "docker": "dockerfile", "ini": "systemd",
+         "systemd": "systemd", "service": "systemd", "docker-compose": "yaml"}  # fmt: skip
+
+
+def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list[LaunchCommand], list[Problem]]:
+    """Launches in every code block; what one shell block sets is known in those after it."""
+    from trimtab.engine.reading import dispatch, shell
+
+    state = shell.State(source, arity)
+    for language, block in blocks(layer):
+        kind = "shell" if language in SHELL else KINDS.get(language)
+        if language in ("", "text", "txt", "plaintext", "none"):
+            kind = dispatch.sniff(block.data)
+        if kind is None or (b"vllm" not in block.data and kind != "shell"):
+            continue
+        if kind == "shell":
+            shell.read_layer(block, state)
+        else:
+            commands, problems = dispatch.read_as(kind, source, block, arity)
+            state.commands += commands
+            state.problems += problems
+    return state.commands, state.problems
+
+
+def blocks(layer: Layer) -> list[tuple[str, Layer]]:
+    """Language and text of each code block, in order."""
+    from markdown_it import MarkdownIt
+
+    text = layer.data.decode("utf-8", "surrogateescape")
+    starts = [0, *(m.end() for m in re.finditer(r"\r\n|\n|\r", text))]
+    found: list[tuple[str, Layer]] = []
+    for token in MarkdownIt("commonmark").parse(text):
+        if token.type not in ("fence", "code_block") or token.map is None:
+            continue
+        first = token.map[0] + (1 if token.type == "fence" else 0)
+        block = _block(token.content, first, starts, text, layer)
+        if block is not None:
+            words = re.findall(r"[\w+-]+", token.info)
+            found.append((words[0].lower() if words else "", block))
+    return found
+
+
+def _block(content: str, first: int, starts: list[int], text: str, layer: Layer) -> Layer | None:
+    """The block as a text of its own; None where its lines cannot be found again (tabs turned into blanks)."""
+    at: list[int] = []
+    offset = 0
+    for number, line in enumerate(content.splitlines(keepends=True), first):
+        if number >= len(starts):
+            return None
+        stop = starts[number + 1] if number + 1 < len(starts) else len(text)
+        raw = text[starts[number] : stop].rstrip("\r\n")
+        body = line.rstrip("\r\n")
+        if not raw.endswith(body):
+            return None
+        begin = starts[number] + len(raw) - len(body)
+        offset = len(text[:begin].encode("utf-8", "surrogateescape"))
+        for char in line:
+            size = len(char.encode("utf-8", "surrogateescape"))
+            at += range(offset, offset + size)
+            offset += size
+    data = content.encode("utf-8", "surrogateescape")
+    if len(at) != len(data):
+        return None
+    indent = re.match(r"[ \t>]*", text[starts[first] :]) if first < len(starts) else None
+    prefix = indent.group() if indent and not content.startswith(indent.group()) else ""
+    end = offset if at else 0
+    return Layer(data, [*at, end], layer, Span(at[0] if at else 0, end), lambda t, s: t.replace("\n", "\n" + prefix))
