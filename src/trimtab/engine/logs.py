@@ -101,7 +101,7 @@ def _wording(kind: Kind, pattern: str, *names: str) -> _Wording:
 _WORDINGS = (
     _wording(Kind.VERSION, r"vLLM API server version|Initializing an? (?:V1 )?LLM engine \(v"),
     _wording(Kind.LOADED, r"Model loading took <> G[iB]+(?: memory)? and <> seconds", "weights_gib", "seconds"),
-    _wording(Kind.LOADED, r"Loading (?:model )?weights took # (?:GB|GiB)", "weights_gib"),
+    _wording(Kind.LOADED, r"Loading (?:model )?weights took <> (?:GB|GiB)", "weights_gib"),
     _wording(Kind.LOADED, r"Loading weights took <> seconds", "seconds"),
     _wording(Kind.LOADING, r"Starting to load model|Loading model from scratch|Loading weights (?:on|from|with)"),
     _wording(Kind.COMPILED, r"torch\.compile (?:takes|took) <> s in total", "seconds"),
@@ -184,7 +184,8 @@ def _bar(bar: re.Match[str]) -> tuple[Kind, Mapping[str, float]]:
 # Lines that only say that another process failed, or that everything ends now: never the cause.
 _CONSEQUENCE = re.compile(
     r"Engine core initialization failed|EngineDeadError|EngineCore (?:failed to start|encountered a fatal error)"
-    r"|EngineCore encountered an issue|WorkerProc (?:failed to start|initialization failed)|died unexpectedly"
+    r"|EngineCore encountered an issue|WorkerProc (?:failed to start|initialization failed|hit an exception)"
+    r"|died unexpectedly"
     r"|died with exit code|Engine process failed to start|Exception occurred while running API servers"
     r"|Executor failed|cancelled|CancelledError|BrokenPipeError|EOFError|KeyboardInterrupt|SystemExit|terminated$"
     r"|Engine loop is not running|AsyncLLM output_handler failed|Application startup failed|TCPStore|Traceback"
@@ -195,13 +196,31 @@ def failure_summary(events: Iterable[LogEvent], most: int = 3) -> tuple[str, ...
     """The most telling error lines, likeliest first: what a traceback ends with before what the logger calls an error,
     first before last, consequences left out. Empty when the log holds no error.
     """
-    exceptions: dict[str, None] = {}
-    errors: dict[str, None] = {}
-    consequences: dict[str, None] = {}
-    for event, text in _with_continuations(events):
+    exceptions: list[str] = []
+    errors: list[str] = []
+    consequences: list[str] = []
+    for event, whole in _with_continuations(events):
+        text = _told(whole)
         told = consequences if _CONSEQUENCE.search(text) else exceptions if event.kind is Kind.EXCEPTION else errors
-        told.setdefault(text)
-    return tuple([*exceptions, *errors][:most] or list(consequences)[:1])
+        if not any(_repeats(text, earlier) for earlier in (*exceptions, *errors, *consequences)):
+            told.append(text)
+    return tuple([*exceptions, *errors][:most] or consequences[:1])
+
+
+_VALIDATION = re.compile(r".*ValidationError: \d+ validation errors? for (\w+) (?:(?:Value|Assertion) error, )?(.*)")
+_PYDANTIC_TAIL = re.compile(r" ?(?:\[type=\w+, .*|For further information visit .*)$")
+
+
+def _told(text: str) -> str:
+    """Pydantic's report reduced to what it says: `ModelConfig: ...`."""
+    found = _VALIDATION.match(text)
+    return f"{found[1]}: {_PYDANTIC_TAIL.sub('', found[2])}" if found else text
+
+
+def _repeats(text: str, earlier: str) -> bool:
+    """Whether `text` is `earlier` told again: by another process, wrapped in another exception or quoted in one."""
+    message = earlier.partition(": ")[2] or earlier
+    return message in text or text in earlier
 
 
 def _with_continuations(events: Iterable[LogEvent]) -> Iterable[tuple[LogEvent, str]]:
