@@ -23,6 +23,14 @@ from trimtab.supervisor.install import install_cpu
 from trimtab.supervisor.progress import Progress
 
 START_S = 300
+VLLM_TEST_S = 900  # the first one waits for the install, the model and the start
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the real engine get the time that preparing it takes."""
+    for item in items:
+        if item.get_closest_marker("vllm") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(VLLM_TEST_S))
 
 
 @dataclass(frozen=True)
