@@ -43,6 +43,7 @@ from trimtab.supervisor.stopping import Stop
 
 ASK_EVERY_S = 0.25  # readiness
 TICK_S, IDLE_TICK_S = 0.5, 60.0
+READY_JOIN_S = 5.0
 KEPT_LINES = 4000  # of errors and tracebacks, for the failure summary
 _FAILURE_KINDS = frozenset({Kind.ERROR, Kind.EXCEPTION, Kind.TRACEBACK, Kind.PLAIN})
 _QUIET_KINDS = frozenset({Kind.OTHER, Kind.PLAIN, Kind.TRACEBACK})
@@ -180,6 +181,7 @@ class _Supervision:
         self._over = threading.Event()
         self._memory = _Memory()
         self._engine: Engine | None = None
+        self._ready = threading.Thread(target=self._be_ready, name="ready", daemon=True)
 
     @property
     def _log_file(self) -> Path:
@@ -196,6 +198,8 @@ class _Supervision:
             self._over.set()
             if self._situation.state not in ENDED:
                 self._abandon()
+            if self._ready.ident is not None:
+                self._ready.join(READY_JOIN_S)  # its server is gone: whatever it asks fails soon
             self._journal.close()
         if self._memory.error is not None:
             raise self._memory.error
@@ -264,7 +268,7 @@ class _Supervision:
         self._journal.append("state", state=action.state, previous=previous, reason=str(action.reason))
         self._observer(StateChanged(action.state, previous, action.reason, at_s))
         if action.state is State.READY:
-            threading.Thread(target=self._be_ready, args=(self._record,), name="ready", daemon=True).start()
+            self._ready.start()
 
     def _hear(self, line: str) -> None:
         """In the output thread: keep what may explain a failure, pass on what tells something."""
@@ -292,10 +296,10 @@ class _Supervision:
                 break
         probe.close()
 
-    def _be_ready(self, record: ServerRecord) -> None:
+    def _be_ready(self) -> None:
         try:
             if self._when_ready is not None:
-                self._when_ready(record)
+                self._when_ready(self._record)
             self._inbox.put(_Serving())
         except BaseException as error:  # noqa: BLE001 - carried to the loop's thread and raised there
             if not self._over.is_set() and self._situation.state is State.READY:
