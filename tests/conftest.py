@@ -21,6 +21,7 @@ from trimtab.supervisor.demo import prepare_demo_model
 from trimtab.supervisor.environments import Engine, vllm_argv
 from trimtab.supervisor.install import install_cpu
 from trimtab.supervisor.progress import Progress
+from trimtab.supervisor.requirements import this_host
 
 START_S = 300
 VLLM_TEST_S = 900  # the first one waits for the install, the model and the start
@@ -54,8 +55,12 @@ def test_cache() -> Path:
 
 @pytest.fixture(scope="session")
 def cpu_engine(test_cache: Path) -> Engine:
-    """The real CPU build of vLLM, installed by Trimtab's own code the first time a test wants it."""
-    return install_cpu(test_cache / "engines", None, _ignore)
+    """The real CPU build of vLLM, installed by Trimtab's own code the first time a test wants it.
+
+    TRIMTAB_TEST_PYTHON names the Python to make it with; by default the one that runs the tests.
+    """
+    named = os.environ.get("TRIMTAB_TEST_PYTHON")
+    return install_cpu(test_cache / "engines", None, _ignore, this_host(Path(named) if named else None))
 
 
 @pytest.fixture(scope="session")

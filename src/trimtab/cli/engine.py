@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 
 from trimtab.cli.format.engine import engine_json, engines_text, installed_text
-from trimtab.cli.options import AsJson, EngineRelease
+from trimtab.cli.options import AsJson, BasePython, EngineRelease
 from trimtab.cli.progress import drawn
 from trimtab.cli.settings import dirs
 from trimtab.messages import msg
 from trimtab.supervisor.environments import installed
 from trimtab.supervisor.environments import remove as remove_engine
 from trimtab.supervisor.install import install_cpu, install_cuda
+from trimtab.supervisor.requirements import this_host
 
 app = typer.Typer(no_args_is_help=True, help="Install, list and remove vLLM environments.", rich_markup_mode=None)
 
@@ -38,12 +39,13 @@ def engines_root() -> Path:
 def install(
     kind: Annotated[Kind, typer.Argument(help="What it computes on.")],
     version: EngineRelease = None,
+    python: BasePython = None,
     as_json: AsJson = False,
 ) -> int:
     """Install vLLM into an environment of its own."""
     lang = os.environ.get("TRIMTAB_LANG", "en")
     with drawn(lang) as show:
-        engine = (install_cpu if kind is Kind.cpu else install_cuda)(engines_root(), version, show)
+        engine = (install_cpu if kind is Kind.cpu else install_cuda)(engines_root(), version, show, this_host(python))
     print(engine_json([engine]) if as_json else installed_text(engine, lang))
     return 0
 

@@ -51,3 +51,7 @@ EnginePython = Annotated[
 ]
 VerifyWhenReady = Annotated[bool, typer.Option("--verify/--no-verify", help="Verify the server once it is ready.")]
 Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return once it is ready; end it with trimtab down.")]
+BasePython = Annotated[
+    Path | None,
+    typer.Option("--python", help="Python that makes the engine's environment; default: the one that runs Trimtab."),
+]
