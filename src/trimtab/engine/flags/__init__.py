@@ -1,0 +1,41 @@
+"""Every flag and environment variable of every vLLM from 0.4 on, by version; read from tables made by scripts/flags."""
+
+from trimtab.engine.flags.dump import DUMP_SCRIPT, from_parser_dump
+from trimtab.engine.flags.history import (
+    Change,
+    Difference,
+    Span,
+    Successor,
+    arity,
+    changes,
+    diff,
+    history,
+    known_names,
+    successor,
+    takes_value,
+)
+from trimtab.engine.flags.spec import Accepts, BatchDefault, EnvSpec, FlagSpec, Kind
+from trimtab.engine.flags.table import FlagTable, minors
+
+__all__ = [
+    "DUMP_SCRIPT",
+    "Accepts",
+    "BatchDefault",
+    "Change",
+    "Difference",
+    "EnvSpec",
+    "FlagSpec",
+    "FlagTable",
+    "Kind",
+    "Span",
+    "Successor",
+    "arity",
+    "changes",
+    "diff",
+    "from_parser_dump",
+    "history",
+    "known_names",
+    "minors",
+    "successor",
+    "takes_value",
+]
