@@ -14,6 +14,7 @@ from trimtab.facts.overlay import pack_head, pack_layers
 from trimtab.facts.packing import read_quantisation
 from trimtab.facts.positions import positions, rope_scaling
 from trimtab.facts.quantisation import Quantisation
+from trimtab.facts.rotary import rotary_tables
 from trimtab.facts.tensors import TensorHeaders
 from trimtab.facts.weights import Part, Weight
 
@@ -161,6 +162,7 @@ def read_model(
         towers=outline.towers,
         drafts=drafts,
         quantisation=quantisation,
+        rotary_tables=rotary_tables(text, rope, layers) if outline.rotary else (),
         missing=tuple(dict.fromkeys(top.missing)),
         assumed=tuple(dict.fromkeys(top.assumed)),
         stored_bytes_measured=tensors.size_bytes if tensors is not None else None,

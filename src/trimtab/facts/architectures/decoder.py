@@ -22,6 +22,7 @@ class Outline:
     layers: tuple[LayerFacts, ...]
     head: tuple[Weight, ...]
     tied: bool
+    rotary: bool = True
     towers: tuple[Tower, ...] = ()
     drafts: tuple[Draft, ...] = ()
     notes: tuple[str, ...] = ()
@@ -166,4 +167,4 @@ def outline(keys: Keys, shape: Shape, traits: Traits, layers: tuple[LayerFacts, 
     head = [norm("norm", shape.hidden, bias=traits.norm_bias)] if traits.final_norm else []
     if not tied:
         head.append(Weight("lm_head", "lm_head", (Span(shape.vocab),), shape.hidden, "vocab", bias=traits.head_bias))
-    return Outline(shape, tuple(embedding), layers, tuple(head), tied)
+    return Outline(shape, tuple(embedding), layers, tuple(head), tied, traits.rotary)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from trimtab.facts.architectures import hybrids
+from trimtab.facts.architectures import hybrids, mixed
 from trimtab.facts.architectures.decoder import Outline, build_decoder
+from trimtab.facts.architectures.drafts import with_drafts
 from trimtab.facts.architectures.multimodal import build_towers, decoder_architecture
 from trimtab.facts.architectures.traits import DECODERS, GEMMA, LLAMA, Traits
 from trimtab.facts.keys import Keys
@@ -29,6 +30,12 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
     "NemotronHPuzzleForCausalLM": (hybrids.nemotron_h, LLAMA),
     "Lfm2ForCausalLM": (hybrids.lfm2, TIED),
     "Lfm2MoeForCausalLM": (hybrids.lfm2, TIED),
+    "Llama4ForCausalLM": (mixed.llama4, LLAMA),
+    "Gemma4ForCausalLM": (mixed.gemma4, TIED),
+    "Gemma3nForCausalLM": (mixed.gemma3n, TIED),
+    "MiMoV2FlashForCausalLM": (mixed.mimo_v2, LLAMA),
+    "MiMoV2ForCausalLM": (mixed.mimo_v2, LLAMA),
+    "MllamaForCausalLM": (mixed.mllama, LLAMA),
     **dict.fromkeys(
         ("MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM", "MiniMaxForCausalLM"), (hybrids.minimax01, LLAMA)
     ),
@@ -51,4 +58,5 @@ def build(top: Keys, text: Keys, architecture: str) -> Outline:
         top.missing.append(f"architecture {architecture}")
         return build_decoder(text, LLAMA)
     found = builder(text, traits)
-    return replace(found, towers=build_towers(top, architecture, found.shape.hidden))
+    found = replace(found, towers=build_towers(top, architecture, found.shape.hidden))
+    return with_drafts(found, text, inner)

@@ -191,6 +191,44 @@ def glm4v_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
     return Tower("vision", vit_weights(v, shape, kind) + projector, s.hidden, out, s.layers)
 
 
+def llama4_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Llama 4's tower with its pixel-shuffle adapter (mllama4.py)."""
+    s = vit_shape(v)
+    kind = Vit(patch_bias=False, class_token=True, pre_norm=True)
+    ratio = v.number("pixel_shuffle_ratio") or 0.5
+    wide = int(s.hidden / ratio / ratio)
+    middle, out = v.required("projector_input_dim"), v.required("projector_output_dim")
+    projector = (
+        Weight("vision_adapter.fc1", "projector", (Span(middle),), wide, "rows"),
+        Weight("vision_adapter.fc2", "projector", (Span(out),), middle, "columns"),
+        matrix("multi_modal_projector.linear_1", "projector", text_hidden, v.required("vision_output_dim")),
+    )
+    tokens = int(s.positions * ratio * ratio)
+    return Tower("vision", vit_weights(v, s, kind) + projector, s.hidden, s.inner, s.layers, tokens)
+
+
+def gemma4_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Gemma 4's tower, which vLLM takes from transformers and holds whole on every rank (gemma4_mm.py)."""
+    s = vit_shape(v)
+    head_dim = v.required("head_dim")
+    own = (
+        matrix("patch_embedder.input_proj", "vision", s.hidden, s.patch_inputs),
+        matrix("position_embedding_table", "vision", 2 * v.required("position_embedding_size"), s.hidden),
+        matrix("embed_vision.embedding_projection", "projector", text_hidden, s.hidden),
+    )
+    if v.flag("standardize"):
+        own += (norm("std", s.hidden, bias=True, part="vision"),)
+    block = (
+        *(norm(f"blocks.norm{i}", s.hidden, part="vision") for i in range(4)),
+        *(norm(f"blocks.attn.{n}_norm", head_dim, part="vision") for n in ("q", "k")),
+        matrix("blocks.attn.qkv", "vision", 3 * s.heads * head_dim, s.hidden),
+        matrix("blocks.attn.proj", "vision", s.hidden, s.heads * head_dim),
+        matrix("blocks.mlp.gate_up", "vision", 2 * s.inner, s.hidden),
+        matrix("blocks.mlp.down", "vision", s.hidden, s.inner),
+    )
+    return Tower("vision", own + block * s.layers, s.hidden, s.inner, s.layers, splits=False)
+
+
 def _side(v: Keys, name: str) -> int | None:
     """A side in pixels; some configs give [height, width]."""
     if isinstance(v.config.get(name), list):
