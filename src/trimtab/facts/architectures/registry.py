@@ -13,21 +13,22 @@ from trimtab.facts.architectures.traits import DECODERS, GEMMA, LLAMA, Traits
 from trimtab.facts.keys import Keys
 
 TIED = GEMMA
+NOPE = replace(LLAMA, rotary=False)
 BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
     **{name: (build_decoder, traits) for name, traits in DECODERS.items()},
     "Qwen3NextForCausalLM": (hybrids.qwen_next, LLAMA),
     "Qwen3_5ForCausalLM": (hybrids.qwen_next, LLAMA),
     "Qwen3_5MoeForCausalLM": (hybrids.qwen_next, LLAMA),
     "KimiLinearForCausalLM": (hybrids.kimi_linear, LLAMA),
-    "JambaForCausalLM": (hybrids.jamba, LLAMA),
+    "JambaForCausalLM": (hybrids.jamba, NOPE),
     "MambaForCausalLM": (hybrids.pure_mamba, TIED),
     "FalconMambaForCausalLM": (hybrids.pure_mamba, TIED),
     "Mamba2ForCausalLM": (hybrids.pure_mamba, LLAMA),
     "BambaForCausalLM": (hybrids.mamba2_hybrid, LLAMA),
     "GraniteMoeHybridForCausalLM": (hybrids.mamba2_hybrid, LLAMA),
     "FalconH1ForCausalLM": (hybrids.falcon_h1, LLAMA),
-    "NemotronHForCausalLM": (hybrids.nemotron_h, LLAMA),
-    "NemotronHPuzzleForCausalLM": (hybrids.nemotron_h, LLAMA),
+    "NemotronHForCausalLM": (hybrids.nemotron_h, NOPE),
+    "NemotronHPuzzleForCausalLM": (hybrids.nemotron_h, NOPE),
     "Lfm2ForCausalLM": (hybrids.lfm2, TIED),
     "Lfm2MoeForCausalLM": (hybrids.lfm2, TIED),
     "Llama4ForCausalLM": (mixed.llama4, LLAMA),

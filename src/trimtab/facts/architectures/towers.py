@@ -211,7 +211,7 @@ def gemma4_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
     """Gemma 4's tower, which vLLM takes from transformers and holds whole on every rank (gemma4_mm.py)."""
     s = vit_shape(v)
     head_dim = v.required("head_dim")
-    own = (
+    own: tuple[Weight, ...] = (
         matrix("patch_embedder.input_proj", "vision", s.hidden, s.patch_inputs),
         matrix("position_embedding_table", "vision", 2 * v.required("position_embedding_size"), s.hidden),
         matrix("embed_vision.embedding_projection", "projector", text_hidden, s.hidden),
