@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--rows", action="store_true", help="print every record")
     options = parser.parse_args()
     rows = list(records())
-    excluded = exclusions()
+    excluded = reasons("excluded.csv")
     cases, out = predict(rows, excluded)
     print(f"{len(rows)} records, {len(cases)} predicted, {len(out)} left out ({len(out) / len(rows):.0%})")
     print(f"flags that are the version's defaults: {sum(c.null_flags for c in cases)}")
@@ -83,8 +83,9 @@ def records() -> Iterable[Mapping[str, Any]]:
             yield json.loads(text)
 
 
-def exclusions() -> Mapping[str, str]:
-    with (DATA / "excluded.csv").open() as stream:
+def reasons(name: str) -> Mapping[str, str]:
+    """Record -> reason, of excluded.csv (left out) or warm.csv (starts that found a filled compile cache)."""
+    with (DATA / name).open() as stream:
         return {row["id"]: row["reason"] for row in csv.DictReader(stream)}
 
 
@@ -92,6 +93,7 @@ def predict(
     rows: Sequence[Mapping[str, Any]], excluded: Mapping[str, str]
 ) -> tuple[list[Case], list[tuple[Mapping[str, Any], str]]]:
     cases: list[Case] = []
+    warm = reasons("warm.csv")
     out: list[tuple[Mapping[str, Any], str]] = []
     for row in rows:
         reason = unfit(row) or excluded.get(row["id"])
@@ -103,7 +105,7 @@ def predict(
         given = given_of(row, flags)
         cards = gpus_of(row)
         settings = resolve(given, release(version_of(row)), model, cards)
-        settings = replace(settings, compile_cache="warm" in row["notes"].lower().split("versus")[0])
+        settings = replace(settings, compile_cache=row["id"] in warm)
         nulls = sum(v is None for k, v in row["flags"].items() if k != "other")
         cases.append(Case(row, budget(settings, model, cards), kind_of(model), nulls))
     return cases, out

@@ -139,10 +139,10 @@ def _sampler_bytes(settings: Settings, model: ModelFacts) -> int:
 def _compile_bytes(settings: Settings, model: ModelFacts) -> int:
     """A copy of the embedding, on which the compiler times the kernel that reads it, when its cache is empty.
 
-    config/compilation.py sets `benchmark_combo_kernel`; the inductor makes its inputs anew at full size. Seen with the
-    V2 runner alone: 0.28.0 logged 15.4 GiB of KV cache from a warm cache and 14.6 from an empty one.
+    From 0.12 config/compilation.py sets `benchmark_combo_kernel`, for which the inductor makes the kernel's inputs anew
+    at full size: 0.28.0 logged 15.4 GiB of KV cache from a warm cache and 14.6 from an empty one.
     """
-    if settings.enforce_eager or settings.compile_cache or settings.runner != "v2":
+    if settings.enforce_eager or settings.compile_cache or settings.engine == "V0" or settings.version < (0, 12):
         return 0
     return sum(w.rank_bytes(settings.tensor_parallel_size) for w in model.embedding if w.split == "vocab")
 

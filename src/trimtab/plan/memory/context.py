@@ -19,6 +19,8 @@ LOADED_BY_RELEASE = (((0, 27), 0.28), ((0, 20), 0.14))
 """The same in later releases, which load more libraries: what nine starts of 0.21 to 0.28 leave unexplained else."""
 LOADED_HOPPER_GIB = 0.22
 """The same with FlashAttention 3 on Hopper from 0.11: measured on H200; 0.06 with NCCL, which loads them before."""
+LOADED_ROCM_GIB = 1.6
+"""HIP's libraries and workspaces: a start of 0.6.3 on MI300X leaves this unexplained else."""
 NCCL_GIB = 1.0
 """NCCL channels and custom all-reduce buffers of one group: 1.51 - 0.51, measured with 2 x H200."""
 NCCL_PCIE_GIB = 0.17
@@ -68,6 +70,8 @@ def context(settings: Settings, card: Card) -> Context:
 
 
 def _loaded(settings: Settings, card: Card, nccl: bool) -> float:
+    if card.vendor == "amd":
+        return LOADED_ROCM_GIB
     found = next((gib for since, gib in LOADED_BY_RELEASE if settings.version >= since), LOADED_GIB)
     if nccl and snapshot_after_nccl(settings.version):
         return LOADED_GIB

@@ -16,6 +16,7 @@ from trimtab.plan.memory.versions import (
     async_scheduling_default,
     default_runner,
     default_utilization,
+    mxfp4_tile,
     v1_is_default,
 )
 
@@ -79,6 +80,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         dtype=_dtype(given, model, cards),
         kv_cache_dtype=kv_dtype,
         quantization=given.text("quantization"),
+        mxfp4_tile=mxfp4_tile(version, min((c.capability for c in cards), default=8.0)),
         tensor_parallel_size=tensor,
         pipeline_parallel_size=pipeline,
         pipeline_partition=_partition(given, pipeline, model),
@@ -188,15 +190,15 @@ def _v0_tokens(version: Release, longest: int, chunked: bool, multimodal: bool) 
 
 
 def _v1_defaults(version: Release, cards: Sequence[Card], usage: Usage, world: int) -> tuple[int, int]:
+    """By the card's memory as NVML tells it; NVML tells none where CPU and GPU share it, which counts as a small card."""
     card = cards[0] if cards else Card("", 24.0)
     if card.vendor == "cpu":
         wide = world if version >= (0, 10) else 1
         return (256 * wide, 4096 * wide) if usage == "llm" else (128 * wide, 2048 * wide)
     small_a100 = "a100" in card.name.lower() and version >= (0, 9)
-    if version >= (0, 28) and card.total_gib >= 160:
+    if version >= (0, 28) and card.total_gib >= 160 and not card.unified:
         return 1024, 16384
-    gb10 = "gb10" in card.name.lower() and version >= (0, 33)
-    if card.total_gib >= 70 and not small_a100 and not gb10:
+    if card.total_gib >= 70 and not small_a100 and not card.unified:
         return 1024, 16384 if usage == "llm" else 8192
     return 256, 8192 if usage == "llm" else 2048
 

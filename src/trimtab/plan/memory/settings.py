@@ -31,6 +31,8 @@ class Settings:
     dtype: str = "bfloat16"
     kv_cache_dtype: str = "auto"
     quantization: str | None = None
+    mxfp4_tile: tuple[int, int] = (1, 1)
+    """Multiples to which the mxfp4 kernel of this card rounds hidden and inner size of experts."""
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from trimtab.facts.derived import Derived
 from trimtab.facts.layers import LayerFacts
 from trimtab.facts.model import ModelFacts
+from trimtab.facts.overlay import PACKED_PARTS
+from trimtab.facts.packing import FP8, FP8_ROWS, INT8_ROWS, NF4
+from trimtab.facts.quantisation import Scheme
 from trimtab.facts.weights import Weight
 from trimtab.plan.memory.allocator import GIB, held_bytes, reuse_loss_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.versions import splits_blocks_over_20_mib
 from trimtab.plan.parallel import Stage
 
+ONLINE = {"fp8": FP8, "ptpc_fp8": FP8_ROWS, "bitsandbytes": NF4, "experts_int8": INT8_ROWS}
+"""What --quantization makes of 16-bit weights while they load (layers/quantization/)."""
 _FIRST_TENSORS = 64
 """Tensors after the first rotary table among which its freed scratch blocks are handed out again."""
 
@@ -44,8 +50,23 @@ def weights(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[floa
 def rank_tensors(weight: Weight, settings: Settings) -> tuple[int, ...]:
     """Bytes of each of a weight's tensors on one rank; experts split by count under expert parallelism."""
     if weight.part == "experts":
-        return weight.rank_tensors(settings.expert_tensor_ranks, settings.expert_ranks)
+        return weight.rank_tensors(settings.expert_tensor_ranks, settings.expert_ranks, settings.mxfp4_tile)
     return weight.rank_tensors(settings.tensor_parallel_size)
+
+
+def online_scheme(settings: Settings, model: ModelFacts) -> Scheme | None:
+    """The packing that --quantization asks of a checkpoint in 16 bit while it loads, None without one."""
+    if model.quantisation is not None or settings.quantization is None:
+        return None
+    return ONLINE.get(settings.quantization)
+
+
+def _packed(layer: LayerFacts, scheme: Scheme) -> tuple[Weight, ...]:
+    """A layer's weights with its linear ones packed (facts/overlay.py says which are)."""
+    return tuple(
+        replace(w, scheme=scheme) if w.part in PACKED_PARTS and w.into > 1 and w.packable and not w.loaded_only else w
+        for w in layer.weights
+    )
 
 
 def _held(weights: Iterable[Weight], settings: Settings, splits: bool) -> int:
@@ -54,10 +75,12 @@ def _held(weights: Iterable[Weight], settings: Settings, splits: bool) -> int:
 
 def _layer_bytes(settings: Settings, model: ModelFacts, stage: Stage, splits: bool) -> int:
     known: dict[int, int] = {}
+    scheme = online_scheme(settings, model)
     total = 0
     for layer in model.layers[stage.start : stage.end]:
         if id(layer) not in known:
-            known[id(layer)] = _held(layer.weights, settings, splits)
+            inside = layer.weights if scheme is None else _packed(layer, scheme)
+            known[id(layer)] = _held(inside, settings, splits)
         total += known[id(layer)]
     return total
 
