@@ -42,6 +42,8 @@ def positions(keys: Keys, rope: Mapping[str, object]) -> int:
     longest = min(found)
     factor = rope.get("factor")
     kind = rope.get("rope_type")
+    if keys.text("model_type").startswith("gemma3"):
+        return longest  # its limit is scaled already (config/model.py, _get_and_verify_max_len)
     if kind in ("su", "longrope", "llama3", "default", "mrope") or not isinstance(factor, int | float) or factor <= 0:
         return longest
     original = rope.get("original_max_position_embeddings")

@@ -9,6 +9,7 @@ from trimtab.facts.layers import Attention, LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.encoder import encoder_peak
+from trimtab.plan.memory.kv import state_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.parallel import Stage
 
@@ -42,9 +43,9 @@ class Peak:
         return self.persistent + max(self.mlp, self.attention, self.sampler, self.encoder, self.compiling)
 
 
-def activation(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[float]:
-    """GiB by which the profile run raises PyTorch's peak over the weights."""
-    peak = peak_of(settings, model, stage)
+def activation(settings: Settings, model: ModelFacts, stage: Stage, *, samples: bool = True) -> Derived[float]:
+    """GiB by which the profile run raises PyTorch's peak over the weights; `samples`: this rank runs the sampler."""
+    peak = peak_of(settings, model, stage, samples=samples)
     shown = {"persistent": peak.persistent, "mlp": peak.mlp, "attention": peak.attention}
     shown |= {"sampler": peak.sampler, "encoder": peak.encoder, "compiling": peak.compiling}
     return Derived(
@@ -57,12 +58,12 @@ def activation(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[f
     )
 
 
-def peak_of(settings: Settings, model: ModelFacts, stage: Stage) -> Peak:
+def peak_of(settings: Settings, model: ModelFacts, stage: Stage, *, samples: bool = True) -> Peak:
     """The peak's parts on one stage."""
     tokens = settings.max_num_batched_tokens
     unique = {id(x): x for x in model.layers[stage.start : stage.end]}.values()
     moe = max((_moe_bytes(settings, model, x) for x in unique), default=0)
-    kept = moe if settings.version >= (0, 13) else 0
+    kept = (moe if settings.version >= (0, 13) else 0) + _state_bytes(settings, model, stage)
     stream = model.element_bytes * tokens * model.hidden_size * _streams(settings, model, stage)
     mlp = max((_mlp_bytes(settings, model, x) for x in unique), default=0)
     mlp = max(mlp, 0 if kept else moe)
@@ -71,7 +72,7 @@ def peak_of(settings: Settings, model: ModelFacts, stage: Stage) -> Peak:
         persistent=FLOOR_GIB + kept / GIB,
         mlp=(stream + mlp) / GIB,
         attention=(stream + attention) / GIB,
-        sampler=_sampler_bytes(settings, model) / GIB if stage.last else 0.0,
+        sampler=_sampler_bytes(settings, model) / GIB if stage.last and samples else 0.0,
         encoder=encoder_peak(settings, model) / GIB if stage.first else 0.0,
         compiling=_compile_bytes(settings, model) / GIB if stage.first else 0.0,
     )
@@ -93,6 +94,15 @@ def _mlp_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
     return 3 * inner // settings.tensor_parallel_size * settings.max_num_batched_tokens * model.element_bytes
 
 
+def _state_bytes(settings: Settings, model: ModelFacts, stage: Stage) -> int:
+    """V0 makes room for every sequence's recurrent state at the first forward, inside the profile run
+    (0.10.0 model_executor/models/mamba_cache.py)."""
+    if settings.engine != "V0":
+        return 0
+    mixers = [x.recurrent for x in model.layers[stage.start : stage.end] if x.recurrent]
+    return sum(state_bytes(m, settings) for m in mixers) * settings.max_num_seqs
+
+
 def _moe_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
     """Two scratch buffers of the fused experts, one row per token and expert chosen (fused_moe `workspace_shapes`).
 
@@ -103,12 +113,22 @@ def _moe_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
         return 0
     inner = moe.intermediate // settings.expert_tensor_ranks
     tokens = settings.max_num_batched_tokens * settings.data_parallel_size
-    if settings.version < (0, 13):
+    if settings.version < (0, 13) and not _deep_gemm(settings, layer):
         rows = min(tokens, MOE_CHUNK_TOKENS) * moe.per_token
         gathered = 2 * tokens * model.hidden_size if settings.data_parallel_size > 1 else 0
         return (rows * (max(2 * inner, model.hidden_size) + inner) + gathered) * model.element_bytes
     rows = tokens * moe.per_token
+    if _deep_gemm(settings, layer):
+        rows += -(-moe.experts // settings.expert_ranks) * 127
+        return rows * (2 * max(2 * inner, model.hidden_size) * model.element_bytes + model.hidden_size)
     return rows * (max(inner, model.hidden_size) + max(2 * inner, model.hidden_size)) * model.element_bytes
+
+
+def _deep_gemm(settings: Settings, layer: LayerFacts) -> bool:
+    """Experts in block-wise fp8 run DeepGEMM on Hopper and data-centre Blackwell: rows are aligned to 128 per expert
+    and a permuted copy of the input is kept (fused_moe/deep_gemm_moe.py `workspace_shapes`)."""
+    blocks = any(w.part == "experts" and w.scheme.block == (128, 128) for w in layer.weights)
+    return blocks and settings.version >= (0, 11) and settings.deep_gemm
 
 
 def _attention_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
@@ -132,6 +152,9 @@ def _attention_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -
 def _sampler_bytes(settings: Settings, model: ModelFacts) -> int:
     """Logits of one token per sequence through top-k, top-p: sorting in fp32 takes several copies of them."""
     rows = min(settings.max_num_seqs, settings.max_num_batched_tokens)
+    item = max((t.tokens_per_item or 0 for t in model.towers), default=0)
+    if settings.engine == "V0" and item and settings.encoder:
+        rows = max(1, min(rows, settings.max_num_batched_tokens // item))  # 0.7.3 worker/model_runner.py _dummy_run
     hidden = settings.max_num_batched_tokens * model.hidden_size * model.element_bytes
     return int(rows * model.vocab_size * sampler_element_bytes(settings)) + hidden
 

@@ -80,6 +80,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         dtype=_dtype(given, model, cards),
         kv_cache_dtype=kv_dtype,
         quantization=given.text("quantization"),
+        deep_gemm=all(9.0 <= c.capability < 12.0 and c.vendor == "nvidia" for c in cards),
         mxfp4_tile=mxfp4_tile(version, min((c.capability for c in cards), default=8.0)),
         tensor_parallel_size=tensor,
         pipeline_parallel_size=pipeline,
@@ -99,6 +100,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         async_scheduling=_async(given, version, pipeline, method),
         estimate_graphs=given.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "1") != "0",
         mamba_cache_mode=_mamba_mode(given, version, prefix, hybrid),
+        ssm_bytes=_ssm_bytes(given, model),
         mamba_block_size=given.number("mamba_block_size"),
         assumed=tuple(assumed),
     )
@@ -190,7 +192,7 @@ def _v0_tokens(version: Release, longest: int, chunked: bool, multimodal: bool) 
 
 
 def _v1_defaults(version: Release, cards: Sequence[Card], usage: Usage, world: int) -> tuple[int, int]:
-    """By the card's memory as NVML tells it; NVML tells none where CPU and GPU share it, which counts as a small card."""
+    """By the card's memory as NVML tells it; where CPU and GPU share it NVML tells none, as of a small card."""
     card = cards[0] if cards else Card("", 24.0)
     if card.vendor == "cpu":
         wide = world if version >= (0, 10) else 1
@@ -266,6 +268,14 @@ def _mamba_mode(given: Given, version: Release, prefix: bool, hybrid: bool) -> s
     if not hybrid or not prefix:
         return "none"
     return asked if asked and asked != "none" else "align" if version >= (0, 14) else "none"
+
+
+def _ssm_bytes(given: Given, model: ModelFacts) -> int | None:
+    """Bytes of a number in the recurrent state where a flag or NemotronH's own default says (models/config.py)."""
+    asked = given.text("mamba_ssm_cache_dtype") or "auto"
+    if asked == "auto":
+        return 4 if model.architecture.startswith("NemotronH") else None
+    return 4 if asked == "float32" else 2
 
 
 def _partition(given: Given, pipeline: int, model: ModelFacts) -> tuple[int, ...]:

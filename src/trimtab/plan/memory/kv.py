@@ -151,7 +151,7 @@ def _block_size(settings: Settings, model: ModelFacts, layers: Sequence[LayerFac
     `_align_hybrid_block_size`, 0.11 models/config.py `HybridAttentionMambaModelConfig`).
     """
     block = settings.block_size or 16
-    state = max((_state_bytes(x.recurrent, settings) for x in layers if x.recurrent), default=0)
+    state = max((state_bytes(x.recurrent, settings) for x in layers if x.recurrent), default=0)
     attention = next((x.attention for x in layers if x.attention), None)
     if settings.engine == "V0" or not state or attention is None:
         return block, 0
@@ -164,10 +164,17 @@ def _block_size(settings: Settings, model: ModelFacts, layers: Sequence[LayerFac
     return block, block * per_token
 
 
-def _state_bytes(mixer: Recurrent | None, settings: Settings) -> int:
+def state_bytes(mixer: Recurrent | None, settings: Settings) -> int:
+    """Bytes of one sequence's state in one layer on one rank."""
     if mixer is None:
         return 0
-    return sum(s.rank_bytes(settings.tensor_parallel_size) for s in mixer.states)
+    total = 0
+    for state in mixer.states:
+        held = state.rank_bytes(settings.tensor_parallel_size)
+        if state.name == "ssm" and settings.ssm_bytes is not None:
+            held = held * settings.ssm_bytes // state.element_bytes
+        total += held
+    return total
 
 
 def _page(attention: Attention, settings: Settings, element: int, tokens: int) -> int:
@@ -184,9 +191,9 @@ def _cache(layer: LayerFacts, settings: Settings, element: int, block: int, padd
     if isinstance(mixer, Recurrent):
         if settings.engine == "V0":
             return None
-        page = padded or _state_bytes(mixer, settings)
+        page = padded or state_bytes(mixer, settings)
         size = block if settings.mamba_cache_mode in ("align", "all") else settings.max_model_len
-        return LayerCache("state", size, page, shape=(_state_bytes(mixer, settings),))
+        return LayerCache("state", size, page, shape=(state_bytes(mixer, settings),))
     if mixer is None or mixer.shares_kv:
         return None
     page = _page(mixer, settings, element, block)
@@ -247,7 +254,7 @@ def _group(caches: Sequence[LayerCache | None], settings: Settings, mixed: bool)
 
 def _state_padding(layers: Sequence[LayerFacts], settings: Settings, padded: int) -> float:
     """Share by which padding grows the state page; 0 when nothing is padded."""
-    state = max((_state_bytes(x.recurrent, settings) for x in layers if x.recurrent), default=0)
+    state = max((state_bytes(x.recurrent, settings) for x in layers if x.recurrent), default=0)
     return padded / state - 1 if padded and state else 0.0
 
 

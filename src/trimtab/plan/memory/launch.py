@@ -17,7 +17,7 @@ WHOLE = (
     "num_gpu_blocks_override", "max_loras", "max_lora_rank", "mamba_block_size",
 )  # fmt: skip
 REAL = ("gpu_memory_utilization", "cpu_offload_gb", "swap_space", "kv_offloading_size")
-TEXT = ("dtype", "kv_cache_dtype", "quantization", "mamba_cache_mode")
+TEXT = ("dtype", "kv_cache_dtype", "quantization", "mamba_cache_mode", "mamba_ssm_cache_dtype")
 SWITCHES = (
     "enforce_eager", "enable_chunked_prefill", "enable_prefix_caching", "enable_expert_parallel", "enable_lora",
     "language_model_only", "skip_mm_profiling", "disable_hybrid_kv_cache_manager", "async_scheduling",

@@ -36,23 +36,28 @@ class Rank:
 
 
 def rank_all(settings: Settings, model: ModelFacts, cut: Sequence[Stage], cards: Sequence[Card]) -> tuple[Rank, ...]:
-    """One Rank per card; ranks of a stage on equal cards share their numbers."""
-    made: dict[tuple[int, Card], Rank] = {}
+    """One Rank per card; ranks of a stage on equal cards share their numbers.
+
+    V0 gathers the logits on the first tensor rank alone (0.7 layers/logits_processor.py), so only that one samples.
+    """
+    made: dict[tuple[int, Card, bool], Rank] = {}
     found: list[Rank] = []
     for number in range(settings.world_size):
         at = number // settings.tensor_parallel_size
         card = cards[number]
-        if (at, card) not in made:
-            made[at, card] = _rank(settings, model, number, cut[at], card)
-        same = made[at, card]
+        samples = settings.engine == "V1" or number % settings.tensor_parallel_size == 0
+        key = (at, card, samples)
+        if key not in made:
+            made[key] = _rank(settings, model, number, cut[at], card, samples)
+        same = made[key]
         found.append(same if same.rank == number else replace(same, rank=number))
     return tuple(found)
 
 
-def _rank(settings: Settings, model: ModelFacts, number: int, stage: Stage, card: Card) -> Rank:
+def _rank(settings: Settings, model: ModelFacts, number: int, stage: Stage, card: Card, samples: bool) -> Rank:
     held = weights(settings, model, stage)
     outside = context(settings, card)
-    peak = activation(settings, model, stage)
+    peak = activation(settings, model, stage, samples=samples)
     graphs = graph_memory(settings, model, stage)
     deducted = deducted_graphs(settings, model, stage)
     requested = Derived(

@@ -33,6 +33,8 @@ class Settings:
     quantization: str | None = None
     mxfp4_tile: tuple[int, int] = (1, 1)
     """Multiples to which the mxfp4 kernel of this card rounds hidden and inner size of experts."""
+    deep_gemm: bool = False
+    """Whether the card runs DeepGEMM (compute capability 9.x and 10.x)."""
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
@@ -64,6 +66,7 @@ class Settings:
     compile_cache: bool = False
     """Whether torch.compile finds its cache: a first start does not, and compiling shows in the peak."""
     mamba_cache_mode: str = "none"
+    ssm_bytes: int | None = None
     mamba_block_size: int | None = None
     cpu_kvcache_space_gib: float | None = None
     assumed: tuple[Message, ...] = ()

@@ -118,11 +118,19 @@ def _rotary_bytes(model: ModelFacts) -> int:
 
 
 def rotary_tables(model: ModelFacts) -> tuple[tuple[int, int], ...]:
-    """Positions and width of each rotary table; where the facts name none, one over all positions."""
+    """Positions and width of each rotary table; where the facts name none, one over all positions.
+
+    Linear scaling stretches the table by its factor; Gemma 3 keeps a second one for its sliding layers.
+    """
     attention = next((x.attention for x in model.layers if x.attention), None)
     if model.rotary_tables or attention is None:
         return model.rotary_tables
-    return ((model.max_positions, attention.qk_rope_head_dim or attention.head_dim),)
+    width = attention.qk_rope_head_dim or attention.head_dim
+    if not model.architecture.startswith("Gemma3"):
+        return ((model.max_positions, width),)
+    factor = model.rope_scaling.get("factor", 1)
+    stretch = int(factor) if isinstance(factor, int | float) else 1
+    return ((model.max_positions * stretch, width), (model.max_positions, width))
 
 
 def _rotary_reuse(settings: Settings, model: ModelFacts, stage: Stage) -> int:
