@@ -16,6 +16,7 @@ from trimtab.plan.memory.versions import (
     async_scheduling_default,
     default_runner,
     default_utilization,
+    hybrid_prefix_caching,
     mxfp4_tile,
     v1_is_default,
 )
@@ -64,7 +65,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
     method, drafted = _speculation(given)
     prefix = given.switch("enable_prefix_caching")
     if prefix is None:
-        prefix = engine == "V1" and not hybrid
+        prefix = engine == "V1" and (not hybrid or hybrid_prefix_caching(version))
     kv_dtype = _kv_dtype(given, version, model)
     eager = bool(given.switch("enforce_eager"))
     sizes = _sizes(given) or capture_sizes(version, seqs, tokens, 1 + drafted)
@@ -99,7 +100,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         disable_hybrid_kv_cache_manager=bool(given.switch("disable_hybrid_kv_cache_manager")),
         async_scheduling=_async(given, version, pipeline, method),
         estimate_graphs=given.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "1") != "0",
-        mamba_cache_mode=_mamba_mode(given, version, prefix, hybrid),
+        mamba_cache_mode=_mamba_mode(given, version, model, prefix, hybrid),
         ssm_bytes=_ssm_bytes(given, model),
         mamba_block_size=given.number("mamba_block_size"),
         assumed=tuple(assumed),
@@ -263,11 +264,21 @@ def _async(given: Given, version: Release, pipeline: int, method: str | None) ->
     return async_scheduling_default(version)
 
 
-def _mamba_mode(given: Given, version: Release, prefix: bool, hybrid: bool) -> str:
+MAMBA_PREFIX_CACHING = ("Bamba", "FalconH1", "GraniteMoeHybrid", "NemotronH", "Zamba2", "Jamba", "Mamba")
+"""Architectures that keep the state of every block under prefix caching (0.26, `SupportsMambaPrefixCaching`)."""
+
+
+def _mamba_mode(given: Given, version: Release, model: ModelFacts, prefix: bool, hybrid: bool) -> str:
+    """ "all" keeps a state per block, "align" two per sequence, "none" one (models/config.py MambaModelConfig)."""
     asked = given.text("mamba_cache_mode")
     if not hybrid or not prefix:
         return "none"
-    return asked if asked and asked != "none" else "align" if version >= (0, 14) else "none"
+    if version < (0, 14):
+        return "none"
+    if asked and asked != "none":
+        return asked
+    caches_all = model.architecture.startswith(MAMBA_PREFIX_CACHING) and version < (0, 33)
+    return "all" if caches_all else "align"
 
 
 def _ssm_bytes(given: Given, model: ModelFacts) -> int | None:

@@ -160,8 +160,13 @@ def mxfp4_tile(v: Release, capability: float) -> tuple[int, int]:
 
 
 def tokens_are_concurrency(v: Release) -> bool:
-    """From 0.21 "GPU KV cache size" is max concurrency x max length; before, blocks // groups x block size."""
-    return v >= (0, 21)
+    """From 0.20.1 "GPU KV cache size" is max concurrency x max length; before, blocks // groups x block size."""
+    return v >= (0, 20, 1)
+
+
+def hybrid_prefix_caching(v: Release) -> bool:
+    """Models with recurrent layers cache prefixes by default from 0.28 (config/model.py, engine/arg_utils.py)."""
+    return v >= (0, 28)
 
 
 def group_size_slack(v: Release) -> float | None:
