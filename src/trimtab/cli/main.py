@@ -20,6 +20,7 @@ from trimtab.messages import msg
 # One line a verb: its module, and the Typer app or function in it. Only the module of the verb asked for is imported.
 VERBS: dict[str, str] = {
     "budget": "trimtab.cli.budget:run",
+    "lint": "trimtab.cli.lint:run",
     "up": "trimtab.cli.up:run",
     "engine": "trimtab.cli.engine:app",
     "plan": "trimtab.cli.plan:run",

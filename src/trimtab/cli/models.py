@@ -40,8 +40,9 @@ class Model:
         return self.own_code and not self.known
 
 
-def find_model(ref: str | None, config: Path | None, watcher: TransferObserver) -> Model:
-    """Facts of `ref`: from `config` (a config.json or its directory), else its directory, the hub's cache or the hub.
+def find_model(ref: str | None, config: Path | None, watcher: TransferObserver, *, look_up: bool = True) -> Model:
+    """Facts of `ref`: from `config` (a config.json or its directory), else its directory, the hub's cache, the
+    catalogue or the hub. `look_up` False: the network is not asked.
 
     UsageError: nothing named, or neither a directory nor an id. ModelError: not there, not allowed, not readable.
     """
@@ -59,7 +60,7 @@ def find_model(ref: str | None, config: Path | None, watcher: TransferObserver) 
             msg("{ref!r} is neither a directory nor a model id", ref=ref),
             hint=msg("Name a directory with a config.json, or an id like Qwen/Qwen2.5-7B-Instruct."),
         )
-    return _from_hub(ref, watcher)
+    return _from_hub(ref, watcher, look_up=look_up)
 
 
 def require_known(model: Model) -> Model:
@@ -79,11 +80,13 @@ def require_known(model: Model) -> Model:
     )
 
 
-def _from_hub(ref: str, watcher: TransferObserver) -> Model:
+def _from_hub(ref: str, watcher: TransferObserver, *, look_up: bool) -> Model:
     hub = hub_from_environment()
     snapshot = CachedRepo(hub.cache, ref).snapshot("main", whole=False)
     if snapshot is not None:
         return _from_path(ref, snapshot)
+    if not look_up:
+        raise ModelError(msg("{ref} is not on this host", ref=ref), hint=msg("Give --model-config DIR."))
     try:
         return _from_path(ref, fetch_config(ref, hub, watcher))
     except ModelError as error:

@@ -55,3 +55,13 @@ BasePython = Annotated[
     Path | None,
     typer.Option("--python", help="Python that makes the engine's environment; default: the one that runs Trimtab."),
 ]
+LintSubjects = Annotated[
+    list[str] | None, typer.Argument(metavar="[FILE|DIR|-|COMMAND]...", help="What to lint; or -- vllm serve ...")
+]
+FindingsFormat = Annotated[str, typer.Option("--format", help="text, json, sarif, github or markdown.")]
+Select = Annotated[str, typer.Option("--select", help="Codes, prefixes or names of rules to run, with commas.")]
+Ignore = Annotated[str, typer.Option("--ignore", help="Codes, prefixes or names of rules to leave out.")]
+FailOn = Annotated[str, typer.Option("--fail-on", help="Exit with 1 from this severity on: error, warning or info.")]
+ApplyFixes = Annotated[bool, typer.Option("--fix", help="Apply safe fixes to the files.")]
+UnsafeFixes = Annotated[bool, typer.Option("--unsafe", help="Also fixes that may change what the command means.")]
+ShowDiff = Annotated[bool, typer.Option("--diff", help="Show what --fix would change; change nothing.")]

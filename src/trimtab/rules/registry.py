@@ -10,7 +10,13 @@ from trimtab.messages import msg
 from trimtab.rules.rule import Rule, Subject
 
 # code -> module under trimtab.rules
-RULES: dict[str, str] = {}
+RULES: dict[str, str] = {
+    "CMD101": "command.tensor_parallel_not_dividing_heads",
+    "CMD102": "command.tensor_parallel_not_dividing_kv_heads",
+    "CMD104": "command.more_ranks_than_gpus",
+    "CMD202": "command.dtype_float_is_float32",
+    "CMD401": "command.open_server_without_key",
+}
 
 # code -> why it went, and what took its place
 RETIRED: dict[str, str] = {}

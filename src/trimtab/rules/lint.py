@@ -1,0 +1,72 @@
+"""Lint a text: read its launch commands and run the command rules over each. The one entry point of `trimtab lint`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trimtab.engine.command import LaunchCommand, Problem, read_commands
+from trimtab.facts.gpu import GpuSet
+from trimtab.facts.model import ModelFacts
+from trimtab.plan.memory.versions import NEWEST
+from trimtab.rules import registry
+from trimtab.rules.command.context import CommandContext
+from trimtab.rules.rule import Subject
+from trimtab.rules.runner import Report, Selection, run
+
+
+def no_model(command: LaunchCommand) -> ModelFacts | None:
+    """When nobody gave the model's facts."""
+    return None
+
+
+@dataclass(frozen=True)
+class LintFacts:
+    """What is known beside the text. `vllm` None: the container image's tag, else the newest vLLM known."""
+
+    vllm: str | None = None
+    gpus: GpuSet | None = None
+    model_of: Callable[[LaunchCommand], ModelFacts | None] = no_model
+
+
+@dataclass(frozen=True)
+class Linted:
+    """The report over all commands of a text, what could not be read, and the vLLM version judged against."""
+
+    report: Report
+    problems: tuple[Problem, ...]
+    commands: tuple[LaunchCommand, ...]
+    vllm: str
+
+
+def lint(
+    text: str | bytes,
+    *,
+    filename: str | None = None,
+    facts: LintFacts | None = None,
+    selection: Selection | None = None,
+) -> Linted:
+    """Every launch command in `text`, judged. Never raises for what the text holds."""
+    known = facts or LintFacts()
+    reading = read_commands(text, filename)
+    report = Report()
+    version = known.vllm or str(NEWEST)
+    rules = registry.rules(Subject.COMMAND)
+    for command in reading.commands:
+        context = context_of(command, known)
+        version = context.version
+        report += run(rules, context, selection)
+    return Linted(report, reading.problems, reading.commands, version)
+
+
+def context_of(command: LaunchCommand, known: LintFacts) -> CommandContext:
+    """The command with its version settled: the user's word, else the image's tag, else the newest known."""
+    tag = command.container.version if command.container else None
+    version = known.vllm or tag or str(NEWEST)
+    return CommandContext(
+        command=command,
+        version=version,
+        version_assumed=known.vllm is None and tag is None,
+        model=known.model_of(command),
+        gpus=known.gpus,
+    )
