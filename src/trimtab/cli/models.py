@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trimtab.errors import ModelError, UsageError
 from trimtab.facts.architectures.traits import DECODERS
+from trimtab.facts.catalogue import lookup as catalogue
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.facts.probe.cached import CachedRepo
 from trimtab.facts.probe.hub import fetch_config, hub_from_environment, is_model_id
@@ -85,8 +86,13 @@ def _from_hub(ref: str, watcher: TransferObserver, *, look_up: bool) -> Model:
     snapshot = CachedRepo(hub.cache, ref).snapshot("main", whole=False)
     if snapshot is not None:
         return _from_path(ref, snapshot)
-    if not look_up:
-        raise ModelError(msg("{ref} is not on this host", ref=ref), hint=msg("Give --model-config DIR."))
+    try:
+        found = catalogue.find_model(ref)
+    except ModelError:
+        if not look_up:
+            raise
+    else:
+        return Model(ref, found.facts(), "auto_map" in found.config)
     try:
         return _from_path(ref, fetch_config(ref, hub, watcher))
     except ModelError as error:

@@ -22,7 +22,7 @@ class Message:
     """A `str.format` template in English, its values, and, where its author gave one, the Chinese template."""
 
     template: str
-    values: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    values: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     zh: str | None = None
 
     def __str__(self) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trimtab.engine.command import LaunchCommand, Problem, read_commands
+from trimtab.engine.flags import FlagTable, arity, minors
 from trimtab.facts.gpu import GpuSet
 from trimtab.facts.model import ModelFacts
-from trimtab.plan.memory.versions import NEWEST
 from trimtab.rules import registry
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Subject
@@ -27,6 +27,7 @@ class LintFacts:
     vllm: str | None = None
     gpus: GpuSet | None = None
     model_of: Callable[[LaunchCommand], ModelFacts | None] = no_model
+    table: FlagTable | None = None
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def lint(
 ) -> Linted:
     """Every launch command in `text`, judged. Never raises for what the text holds."""
     known = facts or LintFacts()
-    reading = read_commands(text, filename)
+    reading = read_commands(text, filename, arity)
     report = Report()
-    version = known.vllm or str(NEWEST)
+    version = known.vllm or minors()[-1]
     rules = registry.rules(Subject.COMMAND)
     for command in reading.commands:
         context = context_of(command, known)
@@ -62,9 +63,10 @@ def lint(
 def context_of(command: LaunchCommand, known: LintFacts) -> CommandContext:
     """The command with its version settled: the user's word, else the image's tag, else the newest known."""
     tag = command.container.version if command.container else None
-    version = known.vllm or tag or str(NEWEST)
+    version = known.vllm or tag or minors()[-1]
     return CommandContext(
         command=command,
+        flags=known.table or FlagTable.for_version(version),
         version=version,
         version_assumed=known.vllm is None and tag is None,
         model=known.model_of(command),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from trimtab.engine.command import FlagUse, LaunchCommand, Source, Span
 from trimtab.engine.editing import remove_flag, set_flag
+from trimtab.engine.flags import FlagTable
 from trimtab.facts.gpu import GpuSet
 from trimtab.facts.model import ModelFacts
 from trimtab.rules.rule import Fact, FactMissing, Fix, Grade
@@ -20,6 +21,7 @@ class CommandContext:
     """
 
     command: LaunchCommand
+    flags: FlagTable
     version: str
     version_assumed: bool = False
     model: ModelFacts | None = None
