@@ -8,6 +8,7 @@ from functools import cached_property
 
 from trimtab.facts.architectures.defaults import defaults_for
 from trimtab.facts.architectures.registry import architecture_of, build
+from trimtab.facts.architectures.shape import Shape
 from trimtab.facts.keys import Keys
 from trimtab.facts.layers import Draft, LayerFacts, Tower
 from trimtab.facts.overlay import pack_head, pack_layers
@@ -162,12 +163,29 @@ def read_model(
         towers=outline.towers,
         drafts=drafts,
         quantisation=quantisation,
+        bounds=_bounds(top, shape, tensors) if top.missing else (),
         rotary_tables=rotary_tables(text, rope, layers) if outline.rotary else (),
         missing=tuple(dict.fromkeys(top.missing)),
         assumed=tuple(dict.fromkeys(top.assumed)),
         stored_bytes_measured=tensors.size_bytes if tensors is not None else None,
         notes=outline.notes,
     )
+
+
+def _bounds(top: Keys, shape: Shape, tensors: TensorHeaders | None) -> tuple[Bound, ...]:
+    """What stays certain although something is missing."""
+    found = []
+    if tensors is not None:
+        size = float(tensors.size_bytes)
+        found.append(Bound("stored_bytes", size, size, "bytes", "sum over the checkpoint's tensor headers"))
+    elif shape.vocab and shape.hidden:
+        low = shape.vocab * shape.hidden / 2
+        found.append(Bound("stored_bytes", low, None, "bytes", "its embedding alone, even at 4 bits a number"))
+    if shape.layers and shape.heads and shape.head_dim:
+        high = 2 * shape.layers * shape.heads * shape.head_dim
+        reason = "keys and values of every head in every layer, none shared, none windowed"
+        found.append(Bound("kv_elements_per_token", 0, high, "numbers", reason))
+    return tuple(found)
 
 
 def _text_keys(top: Keys) -> Keys:

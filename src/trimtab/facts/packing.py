@@ -185,6 +185,11 @@ def _torchao(keys: Keys) -> Quantisation:
     return Quantisation("torchao", ())
 
 
+def _gguf(keys: Keys) -> Quantisation:
+    """Each tensor has its own type: `gguf_model` lays them over the weights."""
+    return Quantisation("gguf", ())
+
+
 def _experts_int8(keys: Keys) -> Quantisation:
     return Quantisation("experts_int8", (Group(INT8_ROWS, ("experts",)),))
 
@@ -203,5 +208,5 @@ READERS: dict[str, Callable[[Keys], Quantisation]] = {
     "fp8": _fp8, "fbgemm-fp8": _fbgemm, "awq": _awq, "gptq": _gptq, "auto-round": _auto_round, "autoround": _auto_round,
     "intel/auto-round": _auto_round, "bitsandbytes": _bitsandbytes, "mxfp4": _mxfp4, "modelopt": _modelopt,
     "modelopt-fp4": _modelopt, "modelopt-mixed": _modelopt, "compressed-tensors": _compressed, "quark": _quark,
-    "torchao": _torchao, "experts-int8": _experts_int8, "deepseek-v4-fp8": _fp8,
+    "torchao": _torchao, "gguf": _gguf, "experts-int8": _experts_int8, "deepseek-v4-fp8": _fp8,
 }  # fmt: skip
