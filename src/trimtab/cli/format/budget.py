@@ -142,6 +142,7 @@ def _numbers(report: Budget, lang: str) -> list[str]:
         (msg("blocks of tokens"), f"{held.num_blocks:,} x {held.block_size}"),
         (msg("requests of {n:,} tokens at once", n=s.max_model_len), f"{held.max_concurrency:.2f}"),
         (msg("longest request that fits"), f"{held.longest_len:,} tokens"),
+        (msg("of host memory pinned"), f"{report.host_memory.value:.1f} GiB"),
         (msg("max_num_seqs, max_num_batched_tokens"), f"{s.max_num_seqs:,}, {s.max_num_batched_tokens:,}"),
     )
     return ["", *(f"  {value:>24}  {name.text(lang)}" for name, value in rows)]

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from trimtab.errors import UsageError
+from trimtab.facts.derived import Derived
 from trimtab.facts.model import ModelFacts
 from trimtab.messages import Message, msg
 from trimtab.plan.capacity import Capacity, capacity
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.card import Card
+from trimtab.plan.memory.host import host_memory
 from trimtab.plan.memory.kv import Layout, layout
 from trimtab.plan.memory.rank import Rank, rank_all
 from trimtab.plan.memory.settings import Settings
@@ -36,6 +38,11 @@ class Budget:
     def known(self) -> bool:
         """Whether the numbers hold: the model's architecture is one that was read."""
         return bool(self.model.layers) and not self.model.missing
+
+    @property
+    def host_memory(self) -> Derived[float]:
+        """GiB of host memory that the launch pins."""
+        return host_memory(self.settings)
 
     def with_assumptions(self, more: Sequence[Message]) -> Budget:
         return replace(self, assumptions=(*more, *self.assumptions))

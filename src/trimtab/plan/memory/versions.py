@@ -146,6 +146,11 @@ def default_runner(v: Release, architecture: str, *, moe: bool, hybrid: bool) ->
     return "v2" if v >= (0, 25) and not moe and not hybrid else "v1"
 
 
+def has_swap_space(v: Release, engine: str) -> bool:
+    """V0 alone swaps blocks out to the host (0.10 worker/cache_engine.py `num_cpu_blocks`)."""
+    return engine == "V0" and v < (0, 11)
+
+
 def mxfp4_tile(v: Release, capability: float) -> tuple[int, int]:
     """Multiples of hidden and inner size (0.26 fused_moe/oracle/mxfp4.py, 0.10 quantization/mxfp4.py `round_up`).
 

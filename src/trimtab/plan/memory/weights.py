@@ -14,6 +14,7 @@ from trimtab.facts.packing import FP8, FP8_ROWS, INT8_ROWS, NF4
 from trimtab.facts.quantisation import Scheme
 from trimtab.facts.weights import Weight
 from trimtab.plan.memory.allocator import GIB, held_bytes, reuse_loss_bytes
+from trimtab.plan.memory.lora import lora_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.versions import splits_blocks_over_20_mib
 from trimtab.plan.parallel import Stage
@@ -32,6 +33,7 @@ def weights(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[floa
         "embedding_and_head_gib": _held(_ends(model, stage), settings, splits) / GIB,
         "towers_gib": _tower_bytes(settings, model, splits) / GIB if stage.first else 0.0,
         "draft_gib": _draft_bytes(settings, model, splits) / GIB if stage.last else 0.0,
+        "lora_slots_gib": lora_bytes(settings, model, stage) / GIB,
         "rotary_tables_gib": _rotary_bytes(model) / GIB,
         "reused_blocks_gib": 0.0 if splits else _rotary_reuse(settings, model, stage) / GIB,
         "cpu_offload_gib": -settings.cpu_offload_gb,
