@@ -10,10 +10,13 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trimtab.errors import ModelError
+from trimtab.facts.catalogue.lookup import find_model
 from trimtab.facts.gpu import parse_gpus
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.plan.memory import Budget, Card, Given, Rank, budget, cards_of, release, resolve
@@ -173,6 +176,8 @@ def model_of(name: str) -> ModelFacts | None:
     index = json.loads((DATA / "models.json").read_text())
     entry = index.get(name) or ({"config": name} if (DATA / "configs" / f"{name}.json").exists() else None)
     if entry is None:
+        with suppress(ModelError):
+            return find_model(name).facts()
         return None
     config = json.loads((DATA / "configs" / f"{entry['config']}.json").read_text())
     facts = read_model({**config, **entry.get("set", {})})

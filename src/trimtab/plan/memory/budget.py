@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from trimtab.errors import UsageError
 from trimtab.facts.derived import Derived
 from trimtab.facts.model import ModelFacts
+from trimtab.facts.serving import as_served
 from trimtab.messages import Message, msg
 from trimtab.plan.capacity import Capacity, capacity
 from trimtab.plan.memory.allocator import GIB
@@ -58,12 +59,16 @@ class Budget:
 
 
 def budget(settings: Settings, model: ModelFacts, cards: Sequence[Card]) -> Budget:
-    """The budget of `model` under `settings` on `cards`. UsageError when there are fewer cards than ranks."""
+    """The budget of `model` under `settings` on `cards`.
+
+    UsageError when there are fewer cards than ranks; ModelError for a --quantization that the checkpoint lacks.
+    """
     if len(cards) < settings.world_size:
         raise UsageError(
             msg("the command needs {need} GPUs; {have} are given", need=settings.world_size, have=len(cards)),
             hint=msg("Lower --tensor-parallel-size or --pipeline-parallel-size, or name more GPUs."),
         )
+    model = _served(settings, model)
     partition, older = settings.pipeline_partition, settings.version < (0, 8)
     cut = stages(model.num_layers, settings.pipeline_parallel_size, partition, older=older)
     ranks = rank_all(settings, model, cut, cards)
@@ -82,3 +87,11 @@ def budget(settings: Settings, model: ModelFacts, cards: Sequence[Card]) -> Budg
         assumptions=(*settings.assumed, *(msg("assumed of the model: {what}", what=a) for a in model.assumed)),
         cards=tuple(cards),
     )
+
+
+def _served(settings: Settings, model: ModelFacts) -> ModelFacts:
+    """The model as it is after --dtype and --quantization have been heeded."""
+    packed = settings.quantization is not None and model.quantisation is None
+    if not packed and (settings.dtype != "float32" or model.element_bytes == 4):
+        return model
+    return as_served(model, dtype=settings.dtype, quantization=settings.quantization if packed else None)

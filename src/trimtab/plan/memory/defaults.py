@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from trimtab.facts.layers import Attention
 from trimtab.facts.model import ModelFacts
+from trimtab.facts.serving import mxfp4_padding
 from trimtab.messages import Message, msg
 from trimtab.plan.memory.card import Card
 from trimtab.plan.memory.graphs import capture_sizes
@@ -17,7 +18,6 @@ from trimtab.plan.memory.versions import (
     default_runner,
     default_utilization,
     hybrid_prefix_caching,
-    mxfp4_tile,
     v1_is_default,
 )
 
@@ -82,7 +82,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         kv_cache_dtype=kv_dtype,
         quantization=given.text("quantization"),
         deep_gemm=all(9.0 <= c.capability < 12.0 and c.vendor == "nvidia" for c in cards),
-        mxfp4_tile=mxfp4_tile(version, min((c.capability for c in cards), default=8.0)),
+        mxfp4_tile=_mxfp4_tile(version, cards),
         tensor_parallel_size=tensor,
         pipeline_parallel_size=pipeline,
         pipeline_partition=_partition(given, pipeline, model),
@@ -287,6 +287,13 @@ def _ssm_bytes(given: Given, model: ModelFacts) -> int | None:
     if asked == "auto":
         return 4 if model.architecture.startswith("NemotronH") else None
     return 4 if asked == "float32" else 2
+
+
+def _mxfp4_tile(version: Release, cards: Sequence[Card]) -> tuple[int, int]:
+    card = min(cards, key=lambda c: c.capability, default=Card("", 24.0))
+    capability = None if card.vendor == "cpu" else (int(card.capability), round(card.capability * 10) % 10)
+    vendor = "AMD" if card.vendor == "amd" else "NVIDIA"
+    return mxfp4_padding(capability, (version.major, version.minor), vendor=vendor)
 
 
 def _partition(given: Given, pipeline: int, model: ModelFacts) -> tuple[int, ...]:

@@ -68,9 +68,9 @@ def _rank(settings: Settings, model: ModelFacts, number: int, stage: Stage, card
         {"total_gib": card.total_gib, "gpu_memory_utilization": settings.gpu_memory_utilization},
     )
     kv_cache = _kv_cache(settings, card, requested, held, outside, peak, deducted)
-    spare = card.total_gib - outside.before.value - outside.counted.value - held.value - peak.value - kv_cache.value
+    used = outside.before.value + outside.counted.value + held.value + peak.value + max(0.0, kv_cache.value)
     headroom = Derived(
-        spare - (graphs.value if settings.graphs else 0.0),
+        card.total_gib - used - (graphs.value if settings.graphs else 0.0),
         "GiB",
         "total - context - weights - activation peak - KV cache - CUDA graphs",
         "computed",

@@ -151,19 +151,6 @@ def has_swap_space(v: Release, engine: str) -> bool:
     return engine == "V0" and v < (0, 11)
 
 
-def mxfp4_tile(v: Release, capability: float) -> tuple[int, int]:
-    """Multiples of hidden and inner size (0.26 fused_moe/oracle/mxfp4.py, 0.10 quantization/mxfp4.py `round_up`).
-
-    Marlin 256 and 128 (Ampere, Ada, consumer Blackwell, Hopper before 0.11); Triton 1 and 64 (Hopper); FlashInfer
-    256 and 256 (Blackwell of data centres).
-    """
-    if 10.0 <= capability < 12.0:
-        return 256, 256
-    if 9.0 <= capability < 10.0 and v >= (0, 11):
-        return 1, 64
-    return 256, 128
-
-
 def tokens_are_concurrency(v: Release) -> bool:
     """From 0.20.1 "GPU KV cache size" is max concurrency x max length; before, blocks // groups x block size."""
     return v >= (0, 20, 1)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 
 from trimtab.facts.derived import Derived
 from trimtab.facts.layers import LayerFacts
 from trimtab.facts.model import ModelFacts
-from trimtab.facts.overlay import PACKED_PARTS
-from trimtab.facts.packing import FP8, FP8_ROWS, INT8_ROWS, NF4
-from trimtab.facts.quantisation import Scheme
 from trimtab.facts.weights import Weight
 from trimtab.plan.memory.allocator import GIB, held_bytes, reuse_loss_bytes
 from trimtab.plan.memory.lora import lora_bytes
@@ -19,8 +15,6 @@ from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.versions import splits_blocks_over_20_mib
 from trimtab.plan.parallel import Stage
 
-ONLINE = {"fp8": FP8, "ptpc_fp8": FP8_ROWS, "bitsandbytes": NF4, "experts_int8": INT8_ROWS}
-"""What --quantization makes of 16-bit weights while they load (layers/quantization/)."""
 _FIRST_TENSORS = 64
 """Tensors after the first rotary table among which its freed scratch blocks are handed out again."""
 
@@ -56,33 +50,16 @@ def rank_tensors(weight: Weight, settings: Settings) -> tuple[int, ...]:
     return weight.rank_tensors(settings.tensor_parallel_size)
 
 
-def online_scheme(settings: Settings, model: ModelFacts) -> Scheme | None:
-    """The packing that --quantization asks of a checkpoint in 16 bit while it loads, None without one."""
-    if model.quantisation is not None or settings.quantization is None:
-        return None
-    return ONLINE.get(settings.quantization)
-
-
-def _packed(layer: LayerFacts, scheme: Scheme) -> tuple[Weight, ...]:
-    """A layer's weights with its linear ones packed (facts/overlay.py says which are)."""
-    return tuple(
-        replace(w, scheme=scheme) if w.part in PACKED_PARTS and w.into > 1 and w.packable and not w.loaded_only else w
-        for w in layer.weights
-    )
-
-
 def _held(weights: Iterable[Weight], settings: Settings, splits: bool) -> int:
     return sum(held_bytes(n, splits_large=splits) for w in weights for n in rank_tensors(w, settings))
 
 
 def _layer_bytes(settings: Settings, model: ModelFacts, stage: Stage, splits: bool) -> int:
     known: dict[int, int] = {}
-    scheme = online_scheme(settings, model)
     total = 0
     for layer in model.layers[stage.start : stage.end]:
         if id(layer) not in known:
-            inside = layer.weights if scheme is None else _packed(layer, scheme)
-            known[id(layer)] = _held(inside, settings, splits)
+            known[id(layer)] = _held(layer.weights, settings, splits)
         total += known[id(layer)]
     return total
 
@@ -116,23 +93,7 @@ def _draft_bytes(settings: Settings, model: ModelFacts, splits: bool) -> int:
 
 
 def _rotary_bytes(model: ModelFacts) -> int:
-    return sum(positions * width * model.element_bytes for positions, width in rotary_tables(model))
-
-
-def rotary_tables(model: ModelFacts) -> tuple[tuple[int, int], ...]:
-    """Positions and width of each rotary table; where the facts name none, one over all positions.
-
-    Linear scaling stretches the table by its factor; Gemma 3 keeps a second one for its sliding layers.
-    """
-    attention = next((x.attention for x in model.layers if x.attention), None)
-    if model.rotary_tables or attention is None:
-        return model.rotary_tables
-    width = attention.qk_rope_head_dim or attention.head_dim
-    if not model.architecture.startswith("Gemma3"):
-        return ((model.max_positions, width),)
-    factor = model.rope_scaling.get("factor", 1)
-    stretch = int(factor) if isinstance(factor, int | float) else 1
-    return ((model.max_positions * stretch, width), (model.max_positions, width))
+    return sum(positions * width * model.element_bytes for positions, width in model.rotary_tables)
 
 
 def _rotary_reuse(settings: Settings, model: ModelFacts, stage: Stage) -> int:
@@ -141,7 +102,7 @@ def _rotary_reuse(settings: Settings, model: ModelFacts, stage: Stage) -> int:
     vLLM model_executor/layers/rotary_embedding: `_compute_cos_sin_cache` runs when the first layer is built.
     """
     freed: list[int] = []
-    for positions, width in rotary_tables(model):
+    for positions, width in model.rotary_tables:
         half = held_bytes(positions * width * 2, splits_large=False)
         freed += [half, half, half, held_bytes(positions * width * 4, splits_large=False)]
     return reuse_loss_bytes(
