@@ -27,6 +27,7 @@ class Attention:
     `window` tokens of sliding window, or `chunk` tokens of chunked-local attention, else the whole context.
     MLA caches one vector of `kv_lora_rank` + `qk_rope_head_dim` for all heads, on every rank.
     `shares_kv`: it reads the cache of an earlier layer and has none of its own. `cross`: keys come from an encoder.
+    `encoder_only`: nothing is cached.
     """
 
     kind: AttentionKind
@@ -42,10 +43,11 @@ class Attention:
     indexer: Indexer | None = None
     shares_kv: bool = False
     cross: bool = False
+    encoder_only: bool = False
 
     def kv_elements(self, tp: int = 1) -> int:
         """Cached numbers per token on one of `tp` ranks (the indexer's keys not counted)."""
-        if self.shares_kv:
+        if self.shares_kv or self.encoder_only:
             return 0
         if self.kv_lora_rank is not None:
             return self.kv_lora_rank + (self.qk_rope_head_dim or 0)

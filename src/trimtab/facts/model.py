@@ -63,6 +63,7 @@ class ModelFacts:
     rotary_tables: tuple[tuple[int, int], ...] = ()
     """Positions and width of each cos/sin table that vLLM builds once per rank, in the model's dtype."""
     task: str = "generate"
+    """"generate", or "embed" for encoders, which cache nothing."""
     missing: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     bounds: tuple[Bound, ...] = ()
@@ -163,6 +164,7 @@ def read_model(
         towers=outline.towers,
         drafts=drafts,
         quantisation=quantisation,
+        task=outline.task,
         bounds=_bounds(top, shape, tensors) if top.missing else (),
         rotary_tables=rotary_tables(text, rope, layers) if outline.rotary else (),
         missing=tuple(dict.fromkeys(top.missing)),

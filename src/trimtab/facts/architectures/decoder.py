@@ -23,6 +23,7 @@ class Outline:
     head: tuple[Weight, ...]
     tied: bool
     rotary: bool = True
+    task: str = "generate"
     towers: tuple[Tower, ...] = ()
     drafts: tuple[Draft, ...] = ()
     notes: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from trimtab.facts.architectures import hybrids, mixed
+from trimtab.facts.architectures import encoders, hybrids, mixed
 from trimtab.facts.architectures.decoder import Outline, build_decoder
 from trimtab.facts.architectures.drafts import with_drafts
 from trimtab.facts.architectures.multimodal import build_towers, decoder_architecture
@@ -37,6 +37,22 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
     "MiMoV2FlashForCausalLM": (mixed.mimo_v2, LLAMA),
     "MiMoV2ForCausalLM": (mixed.mimo_v2, LLAMA),
     "MllamaForCausalLM": (mixed.mllama, LLAMA),
+    **dict.fromkeys(
+        (
+            "BertModel",
+            "BertForMaskedLM",
+            "BertForSequenceClassification",
+            "BertForTokenClassification",
+            "RobertaModel",
+            "RobertaForMaskedLM",
+            "RobertaForSequenceClassification",
+            "XLMRobertaModel",
+            "BgeM3EmbeddingModel",
+            "XLMRobertaForSequenceClassification",
+        ),
+        (encoders.bert, LLAMA),
+    ),
+    **dict.fromkeys(("ModernBertModel", "ModernBertForSequenceClassification"), (encoders.modernbert, LLAMA)),
     **dict.fromkeys(
         ("MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM", "MiniMaxForCausalLM"), (hybrids.minimax01, LLAMA)
     ),

@@ -194,7 +194,7 @@ def _cache(layer: LayerFacts, settings: Settings, element: int, block: int, padd
         page = padded or state_bytes(mixer, settings)
         size = block if settings.mamba_cache_mode in ("align", "all") else settings.max_model_len
         return LayerCache("state", size, page, shape=(state_bytes(mixer, settings),))
-    if mixer is None or mixer.shares_kv:
+    if mixer is None or mixer.shares_kv or mixer.encoder_only:
         return None
     page = _page(mixer, settings, element, block)
     if mixer.cross:
