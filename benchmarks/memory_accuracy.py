@@ -138,6 +138,8 @@ def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
     env = {"VLLM_USE_V1": "0" if row["engine"] == "V0" else "1"}
     if found := re.search(r"layer partition ([\d,]+)", other):
         env["VLLM_PP_LAYER_PARTITION"] = found[1]
+    if "eagle draft head" in other:
+        flags["speculative_config"] = {"method": "eagle", "num_speculative_tokens": 1}
     if found := re.search(r"max_num_batched_tokens resolved (\d+)", other):
         flags["max_num_batched_tokens"] = int(found[1])
     if "estimate_cudagraphs=0" in str(row["vllm_version"]).lower():
@@ -149,7 +151,7 @@ def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
 def version_of(row: Mapping[str, Any]) -> str:
     """The record's release; of a range, the last ("0.9.2..0.10.0"); the newest when there is none."""
     text = str(row["vllm_version"] or "")
-    found = re.findall(r"\d+\.\d+(?:\.\d+)?", text)
+    found = re.findall(r"\d+\.\d+(?:\.\d+)?", text.replace(".x", ".9"))
     return str(found[-1] if ".." in text else found[0]) if found else "0.33"
 
 

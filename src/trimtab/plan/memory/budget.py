@@ -13,6 +13,7 @@ from trimtab.messages import Message, msg
 from trimtab.plan.capacity import Capacity, capacity
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.card import Card
+from trimtab.plan.memory.draft import draft_assumptions, draft_layers
 from trimtab.plan.memory.host import host_memory
 from trimtab.plan.memory.kv import Layout, layout
 from trimtab.plan.memory.rank import Rank, rank_all
@@ -72,9 +73,11 @@ def budget(settings: Settings, model: ModelFacts, cards: Sequence[Card]) -> Budg
     partition, older = settings.pipeline_partition, settings.version < (0, 8)
     cut = stages(model.num_layers, settings.pipeline_parallel_size, partition, older=older)
     ranks = rank_all(settings, model, cut, cards)
-    plan = layout(settings, model)
+    drafts = draft_layers(settings, model)
+    plan = layout(settings, model, model.layers + drafts)
     per_stage = [min(r.kv_cache.value for r in ranks if r.stage is s) * GIB for s in cut]
-    held = capacity(settings, plan, cut, per_stage, max(settings.max_model_len, model.max_positions))
+    caching = (*cut[:-1], replace(cut[-1], end=cut[-1].end + len(drafts)))
+    held = capacity(settings, plan, caching, per_stage, max(settings.max_model_len, model.max_positions))
     verdict, reasons = judge(settings, model, ranks, held)
     return Budget(
         settings=settings,
@@ -84,7 +87,11 @@ def budget(settings: Settings, model: ModelFacts, cards: Sequence[Card]) -> Budg
         capacity=held,
         verdict=verdict,
         reasons=reasons,
-        assumptions=(*settings.assumed, *(msg("assumed of the model: {what}", what=a) for a in model.assumed)),
+        assumptions=(
+            *settings.assumed,
+            *draft_assumptions(settings, model),
+            *(msg("assumed of the model: {what}", what=a) for a in model.assumed),
+        ),
         cards=tuple(cards),
     )
 

@@ -10,6 +10,7 @@ from trimtab.facts.layers import LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.facts.weights import Weight
 from trimtab.plan.memory.allocator import GIB, held_bytes, reuse_loss_bytes
+from trimtab.plan.memory.draft import draft_layers, draft_weights
 from trimtab.plan.memory.lora import lora_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.versions import splits_blocks_over_20_mib
@@ -83,13 +84,8 @@ def _tower_bytes(settings: Settings, model: ModelFacts, splits: bool) -> int:
 
 
 def _draft_bytes(settings: Settings, model: ModelFacts, splits: bool) -> int:
-    """Layers of a draft that ships with the model, when speculation by that method is on."""
-    total = 0
-    for draft in model.drafts:
-        if draft.method == settings.speculative_method:
-            total += _held(draft.weights, settings, splits)
-            total += sum(_held(layer.weights, settings, splits) for layer in draft.layers)
-    return total
+    total = _held(draft_weights(settings, model), settings, splits)
+    return total + sum(_held(layer.weights, settings, splits) for layer in draft_layers(settings, model))
 
 
 def _rotary_bytes(model: ModelFacts) -> int:
