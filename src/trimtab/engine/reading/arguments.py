@@ -58,11 +58,13 @@ MANY = {
     "cudagraph-capture-sizes",
 }
 WRAPPERS = {
-    "accelerate", "apptainer", "bash", "catchsegv", "chrt", "conda", "deepspeed", "dumb-init", "entrypoint.sh", "env",
-    "exec", "gosu", "ionice", "mamba", "micromamba", "mpiexec", "mpirun", "nice", "nohup", "nsys", "numactl", "pdm",
-    "pipenv", "pixi", "poetry", "ray", "screen", "script", "setsid", "singularity", "srun", "stdbuf", "su-exec", "sudo",
-    "systemd-run", "taskset", "time", "timeout", "tini", "tmux", "torchrun", "uv", "uvx", "xargs", "command", "eval",
+    "accelerate", "apptainer", "bash", "catchsegv", "chrt", "command", "conda", "ddtrace-run", "deepspeed", "dumb-init",
+    "entrypoint.sh", "env", "eval", "exec", "gosu", "ionice", "mamba", "micromamba", "mpiexec", "mpirun", "ncu", "nice",
+    "nohup", "nsys", "numactl", "opentelemetry-instrument", "pdm", "perf", "pipenv", "pixi", "poetry", "ray", "rocprof",
+    "rocprofv3", "screen", "script", "setsid", "singularity", "srun", "stdbuf", "strace", "su-exec", "sudo",
+    "systemd-run", "taskset", "time", "timeout", "tini", "tmux", "torchrun", "unbuffer", "uv", "uvx", "xargs",
 }  # fmt: skip
+HELP = re.compile(r"-h|--help(?:=.*)?")
 PYTHON = re.compile(r"(?:.*/)?(?:python[0-9.]*|pypy3?|torchrun|\$\{?PYTHON\w*\}?)$")
 MODULES = {
     "vllm.entrypoints.openai.api_server": "api_server",
@@ -93,7 +95,8 @@ def find_start(words: Sequence[Word]) -> Start | None:
     for i, word in enumerate(words):
         start = _start_at(words, i)
         if start:
-            return start
+            asks = any(HELP.fullmatch(w.text) for w in words[start.arguments :])
+            return None if asks else start
         if i == 0 and _program(word) not in WRAPPERS and not ASSIGNMENT.match(word.text):
             return _start_of_python(words)
     return None

@@ -66,6 +66,11 @@ def read_as(kind: str, source: Source, layer: Layer, arity: Arity | None) -> tup
     return readers.get(kind, shell.read)(source, layer, arity)
 
 
+def read_inside(layer: Layer, source: Source, arity: Arity | None) -> tuple[list[LaunchCommand], list[Problem]]:
+    """Read a text that stands in another one (a heredoc, a string in YAML), by its content."""
+    return read_as(sniff(layer.data), source, layer, arity)
+
+
 def unreadable(source: Source) -> Problem | None:
     """Why the bytes cannot be taken as a text at all, None if they can."""
     data = source.data

@@ -50,12 +50,21 @@ def read_run(words: Sequence[Word], env: Mapping[str, EnvUse], span: Span) -> Bo
 
 
 def _run_at(words: Sequence[Word]) -> int | None:
+    """The index after `docker run`, where its options begin."""
     for i, word in enumerate(words[:-1]):
-        if word.text.rpartition("/")[2] in ENGINES:
-            return next((j + 1 for j in range(i + 1, len(words)) if words[j].text in ("run", "create")), None)
-        if i == 0 and word.text.rpartition("/")[2] not in arguments.WRAPPERS:
+        if _name(word) in ENGINES:
+            for j in range(i + 1, len(words)):
+                if words[j].text in ("run", "create"):
+                    return j + 1
+                if words[j].text != "container" and not words[j].text.startswith("-"):
+                    return None
+        if i == 0 and _name(word) not in arguments.WRAPPERS:
             return None
     return None
+
+
+def _name(word: Word) -> str:
+    return word.text.rpartition("/")[2]
 
 
 def _options(words: Sequence[Word], i: int) -> tuple[Options, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trimtab.engine.command import Arity, LaunchCommand, Source
-from trimtab.engine.reading import compose, config, kubernetes, shell
+from trimtab.engine.reading import compose, config, dispatch, kubernetes, shell
 from trimtab.engine.reading.yaml import MappingNode, Node, ScalarNode, SequenceNode, Yaml, parse
 from trimtab.engine.source import Layer, Problem
 
@@ -65,7 +65,8 @@ def _take(node: MappingNode, yaml: Yaml, state: shell.State) -> set[int]:
 
 
 def _script(node: ScalarNode, yaml: Yaml, state: shell.State) -> None:
-    inner = shell.State(state.source, state.arity)
-    shell.read_layer(yaml.scalar(node), inner)
-    state.commands += inner.commands
-    state.problems += inner.problems
+    """A string of another format that holds launches: a script, or a guide in Markdown."""
+    layer = yaml.scalar(node)
+    commands, problems = dispatch.read_inside(layer, state.source, state.arity)
+    state.commands += commands
+    state.problems += problems if commands else []

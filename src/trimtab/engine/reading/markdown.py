@@ -13,6 +13,10 @@ KINDS = {"yaml": "yaml", "yml": "yaml", "dockerfile": "dockerfile", "docker": "d
          "systemd": "systemd", "service": "systemd", "docker-compose": "yaml"}  # fmt: skip
 
 
+# Tabs and admonitions of MkDocs, whose content is indented by four as a list item's is.
+CONTAINER = re.compile(r"^([ \t]*)(?:===|!!!|\?\?\?\+?)[ \t]+(\S.*)$", re.MULTILINE)
+
+
 def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list[LaunchCommand], list[Problem]]:
     """Launches in every code block; what one shell block sets is known in those after it."""
     from trimtab.engine.reading import dispatch, shell
@@ -40,7 +44,8 @@ def blocks(layer: Layer) -> list[tuple[str, Layer]]:
     text = layer.data.decode("utf-8", "surrogateescape")
     starts = [0, *(m.end() for m in re.finditer(r"\r\n|\n|\r", text))]
     found: list[tuple[str, Layer]] = []
-    for token in MarkdownIt("commonmark").parse(text):
+    as_lists = CONTAINER.sub(lambda m: f"{m.group(1)}-   ".ljust(len(m.group()), "x")[: len(m.group())], text)
+    for token in MarkdownIt("commonmark").parse(as_lists):
         if token.type not in ("fence", "code_block") or token.map is None:
             continue
         first = token.map[0] + (1 if token.type == "fence" else 0)

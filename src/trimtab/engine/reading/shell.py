@@ -63,6 +63,7 @@ class State:
     problems: list[Problem] = field(default_factory=list)
     container: Container | None = None
     depth: int = 0
+    joined: set[tuple[Layer, int]] = field(default_factory=set)
 
     @property
     def variables(self) -> Variables:
@@ -194,8 +195,36 @@ def _command(node: Node, layer: Layer, state: State) -> None:
             words += words_of(child.named_children[0], layer, state.variables) if child.named_children else []
         elif not child.type.endswith(("redirect", "comment")) and child.type != "herestring_redirect":
             words += words_of(child, layer, state.variables)
+    if words and words[0].text.startswith("-") and (layer, node.start_byte) in state.joined:
+        return
+    if words and (arguments.find_start(words) or docker.read_run(words, env, Span(0, 0))):
+        words += _cut_off(node, layer, state)
     if words:
         run(words, env, layer.root_span(Span(node.start_byte, node.end_byte)), state)
+
+
+def _cut_off(node: Node, layer: Layer, state: State) -> list[Word]:
+    """Flags that follow on lines of their own: a comment or a missing backslash ended the command before them.
+
+    They are read as meant, and reported, for a shell takes them for commands.
+    """
+    words: list[Word] = []
+    sibling = node.next_named_sibling
+    while sibling is not None:
+        command = sibling
+        while command.type in ("pipeline", "redirected_statement", "list") and command.named_children:
+            command = command.named_children[0]
+        if command.type == "command" and (command.text or b"").startswith(b"-"):
+            parts = [c.named_children[0] if c.type == "command_name" else c for c in command.named_children]
+            more = [w for part in parts for w in words_of(part, layer, state.variables)]
+            what = msg("The command ends before this line: a shell takes {word} for a command.", word=more[0].text)
+            state.problems.append(state.source.problem(what, more[0].source_span()))
+            state.joined.add((layer, command.start_byte))
+            words += more
+        elif command.type != "comment":
+            break
+        sibling = sibling.next_named_sibling
+    return words
 
 
 def run(words: list[Word], env: dict[str, EnvUse], span: Span, state: State) -> None:
@@ -302,18 +331,31 @@ def _report_errors(root: Node, layer: Layer, state: State, found: list[LaunchCom
         node = stack.pop()
         if node.is_missing or node.type == "ERROR":
             span = layer.root_span(Span(node.start_byte, node.end_byte))
-            text = (node.text or b"").decode("utf-8", "replace")
-            if found is None or "vllm" in text or any(c.span.start <= span.start <= c.span.end for c in found):
-                state.problems.append(state.source.problem(_what_is_wrong(node, text), span))
+            if found is None or LAUNCH.search(node.text or b"") or any(_near(c, span, state) for c in found):
+                message, place = _what_is_wrong(node)
+                state.problems.append(state.source.problem(message, layer.root_span(place)))
         elif node.has_error:
             stack.extend(reversed(node.children))
 
 
-def _what_is_wrong(node: Node, text: str) -> Message:
-    quotes = [q for q in "\"'`" if (node.is_missing and node.type == q) or text.count(q) % 2]
-    if quotes:
-        return msg("The quote {quote} is opened here or before and never closed.", quote=quotes[0])
-    return msg("This cannot be read as a shell command: {text}", text=text[:60])
+def _near(command: LaunchCommand, span: Span, state: State) -> bool:
+    """Whether something stands in a launch or right after it."""
+    return command.span.start <= span.start and not state.source.data[command.span.end : span.start].strip()
+
+
+def _what_is_wrong(node: Node) -> tuple[Message, Span]:
+    text = node.text or b""
+    opened = [q for q in (b'"', b"'", b"`") if text.count(q) % 2]
+    if node.is_missing and node.type in ('"', "'", "`") and node.parent is not None:
+        start = node.parent.start_byte
+    elif opened:
+        start = node.start_byte + max(text.rfind(q) for q in opened)
+    else:
+        span = Span(node.start_byte, node.end_byte)
+        shown = text.decode("utf-8", "replace").strip().partition("\n")[0][:60] or node.type
+        return msg("This cannot be read as a shell command: {text}", text=shown), span
+    message = msg("The quote that opens here, or one before it, is never closed.")
+    return message, Span(start, start + 1)
 
 
 _HANDLERS = {

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 LONGEST_VALUE = 100_000
 DEEPEST = 20
 ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
-NAME = re.compile(rb"[A-Za-z_]\w*")
+ELISION = ("...", "…")
+STAND_IN = re.compile(r"<[A-Za-z0-9][^<>\n]*>")
+"""What people write where a reader puts their own value: `<model>`, `sk-<key>`."""
 
 
 @dataclass(slots=True)
@@ -73,7 +75,8 @@ def word_of(node: Node, layer: Layer, variables: Variables) -> Word:
     pieces = Pieces()
     _read(node, layer, variables, pieces, 0)
     text = "".join(pieces.text)
-    return Word(text, [*pieces.at, node.end_byte], Span(node.start_byte, node.end_byte), layer, pieces.known)
+    known = pieces.known and text not in ELISION and not STAND_IN.search(text)
+    return Word(text, [*pieces.at, node.end_byte], Span(node.start_byte, node.end_byte), layer, known)
 
 
 def split(value: Word, via: Span | None = None) -> list[Word]:
@@ -156,7 +159,8 @@ def _ansi(layer: Layer, node: Node, pieces: Pieces) -> None:
         if escaped is None:
             pieces.put(found, offset)
         elif escaped[0] in "xu" and len(escaped) > 1:
-            pieces.put_one(chr(int(escaped[1:], 16)), offset)
+            code = int(escaped[1:], 16)
+            pieces.put_one("\ufffd" if 0xD800 <= code < 0xE000 else chr(code), offset)
         elif escaped[0] in "01234567":
             pieces.put_one(chr(int(escaped, 8) & 0xFF), offset)
         else:

@@ -87,11 +87,15 @@ def parse(layer: Layer, source: Source) -> Yaml | Problem:
     try:
         documents = tuple(n for n in YAML(typ="safe", pure=True).compose_all(text) if n is not None)
     except MarkedYAMLError as e:
+        template = layer.data.find(b"{{")
+        if template >= 0:
+            what = msg("This is a template, not YAML: render it first (helm template).")
+            return source.problem(what, layer.root_span(Span(template, template + 2)))
         mark = e.problem_mark or e.context_mark
         at = offsets[min(mark.index, len(text))] if mark else 0
         why = " ".join(str(part) for part in (e.context, e.problem) if part)
         return source.problem(msg("This is not valid YAML: {why}.", why=why), layer.root_span(Span(at, at)))
-    except YAMLError as e:
+    except (YAMLError, ValueError, OverflowError) as e:
         at = offsets[min(getattr(e, "position", 0), len(text))]
         return source.problem(msg("This is not valid YAML: {why}.", why=str(e)[:200]), layer.root_span(Span(at, at)))
     except RecursionError:

@@ -47,6 +47,7 @@ class Written:
 
 def layer(value: str, style: str | None, parent: Layer, span: Span) -> Layer:
     """The value as a text of its own, standing at `span` of `parent`."""
+    value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     raw = parent.data[span.start : span.end].decode("utf-8", "surrogateescape")
     props = PROPERTIES.match(raw)
     skip = props.end() if props else 0
