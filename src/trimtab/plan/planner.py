@@ -25,6 +25,8 @@ DEFAULT_CONCURRENCY = 4
 CONTEXTS = (131072, 65536, 32768, 16384, 8192, 4096, 2048)
 BATCHES = (8192, 4096, 2048, 1024, 512)
 """--max-num-batched-tokens tried, largest first: the activation peak grows with it, the time to a first token falls."""
+CPU_BATCH = 2048
+"""The largest batch on a CPU: one such step takes seconds there, and blocks every other request for as long."""
 HIGHEST_UTILIZATION = 0.97
 """Where the search for a safe utilization starts; it goes down until SAFE_HEADROOM_GIB stay free at the peak."""
 
@@ -133,7 +135,9 @@ def _default_wishes(task: Task, wish: Wish) -> list[Wish]:
 
 def _candidates(task: Task, wish: Wish) -> Iterator[Plan]:
     """Plans for one wish, fewest cards first, largest batch first."""
-    batches = [b for b in BATCHES if b >= (wish.concurrency or 1)]
+    useful = (wish.context or BATCHES[0]) * (wish.concurrency or 1)
+    most = CPU_BATCH if task.on_cpu else BATCHES[0]
+    batches = [b for b in BATCHES if (wish.concurrency or 1) <= b <= max(min(useful, most), BATCHES[-1])]
     for tensor, pipeline in splits(task):
         for tokens in batches:
             flags: dict[str, object] = {

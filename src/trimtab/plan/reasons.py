@@ -32,13 +32,18 @@ def reasons(
     for name, value in flags.items():
         option = f"--{name.replace('_', '-')}"
         if name in pinned:
-            told.append(Why(option, str(value), msg("set by you"), "user"))
+            told.append(Why(option, _shown(value), msg("set by you"), "user"))
         elif name in _REASONS:
             reason, source = _REASONS[name](found, context, concurrency)
-            told.append(Why(option, str(value), reason, source))
+            told.append(Why(option, _shown(value), reason, source))
     for name, text in env.items():
         told.append(Why(name, text, _cpu_space(found, context, concurrency), "memory model"))
     return tuple(told)
+
+
+def _shown(value: object) -> str:
+    """As on the command line: a switch has no value."""
+    return "" if value is True else str(value)
 
 
 _Told = tuple[Message, str]

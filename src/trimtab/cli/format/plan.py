@@ -21,10 +21,10 @@ def text(plan: Plan, lang: str) -> str:
         lines += [_does_not_fit(plan, lang), *(reason.text(lang) for reason in plan.budget.reasons)]
         lines += ["", msg("The nearest try:").text(lang), ""]
     lines += [shell(plan.command.argv(), plan.env), "", _memory(plan.budget, lang), ""]
-    width = max((len(f"{w.flag} {w.value}") for w in plan.why), default=0)
-    for why in plan.why:
-        source = f" [{why.source}]" if why.source else ""
-        lines.append(f"{why.flag + ' ' + why.value:{width}}  {why.reason.text(lang)}{source}")
+    flags = [f"{w.flag} {w.value}".strip() for w in plan.why]
+    width = max(map(len, flags), default=0)
+    for flag, why in zip(flags, plan.why, strict=True):
+        lines.append(f"{flag:{width}}  {why.reason.text(lang)} [{why.source}]")
     if plan.alternatives:
         lines += ["", msg("What would fit:").text(lang)]
         for other in plan.alternatives:
