@@ -21,13 +21,28 @@ class Indexer:
 
 
 @dataclass(frozen=True, slots=True)
+class SideCache:
+    """A cache that a layer keeps beside its keys and values: one entry of `width` numbers per `tokens_per_entry`.
+
+    `element`: "kv" (the KV cache's dtype), "fp8" (with one fp32 scale per 128) or "float32"; `window`: only so many
+    tokens are kept.
+    """
+
+    name: str
+    width: int
+    element: Literal["kv", "fp8", "float32"]
+    tokens_per_entry: int = 1
+    window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Attention:
     """An attention mixer and what it caches per token.
 
     `window` tokens of sliding window, or `chunk` tokens of chunked-local attention, else the whole context.
     MLA caches one vector of `kv_lora_rank` + `qk_rope_head_dim` for all heads, on every rank.
     `shares_kv`: it reads the cache of an earlier layer and has none of its own. `cross`: keys come from an encoder.
-    `encoder_only`: nothing is cached.
+    `encoder_only`: nothing is cached. `side`: further caches (DeepSeek V4).
     """
 
     kind: AttentionKind
@@ -44,6 +59,7 @@ class Attention:
     shares_kv: bool = False
     cross: bool = False
     encoder_only: bool = False
+    side: tuple[SideCache, ...] = ()
 
     def kv_elements(self, tp: int = 1) -> int:
         """Cached numbers per token on one of `tp` ranks (the indexer's keys not counted)."""

@@ -33,7 +33,10 @@ def read_quantisation(top: Keys, text: Keys) -> Quantisation | None:
     if reader is None:
         top.missing.append(f"quantisation method {method or 'without a name'}")
         return Quantisation(method, ())
-    return reader(keys)
+    found = reader(keys)
+    if "fp4" in (top.text("expert_dtype"), keys.text("expert_dtype")):
+        found = replace(found, groups=(Group(MXFP4, ("experts",)), *found.groups))
+    return found
 
 
 def _fp8(keys: Keys) -> Quantisation:
