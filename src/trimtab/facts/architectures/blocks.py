@@ -123,3 +123,16 @@ def moe_weights(
     if shared_gate:
         found.append(matrix(f"{name}.shared_expert_gate", "router", 1, hidden))
     return tuple(found)
+
+
+def hyper_connections(hidden: int, streams: int) -> tuple[Weight, ...]:
+    """Manifold hyper-connections around attention and feed-forward, in float32 (glm5next/common/model.py)."""
+    mix = (2 + streams) * streams
+    found: list[Weight] = []
+    for part in ("attn", "ffn"):
+        found += [
+            Weight(f"hc_{part}_fn", "other", (Span(mix),), streams * hidden, element_bytes=4),
+            Weight(f"hc_{part}_base", "other", (Span(mix),), element_bytes=4),
+            Weight(f"hc_{part}_scale", "other", (Span(3),), element_bytes=4),
+        ]
+    return tuple(found)

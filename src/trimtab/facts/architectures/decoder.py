@@ -76,12 +76,23 @@ def latent_attentions(keys: Keys, shape: Shape, *, cached: bool = True) -> list[
     top_k, indexer = keys.integer("index_topk"), None
     if top_k:
         indexer = Indexer(keys.required("index_n_heads"), keys.required("index_head_dim"), top_k)
-    types = keys.texts("indexer_types")
+    types = _indexer_types(keys, shape.layers)
     return [
         Attention("mla", shape.heads, 1, head, value, None, None, latent, rope, rank,
                   None if i < len(types) and types[i] == "shared" else indexer)
         for i in range(shape.layers)
     ]  # fmt: skip
+
+
+def _indexer_types(keys: Keys, layers: int) -> tuple[str, ...]:
+    """Per layer "full" or "shared", by list, by pattern ("FSSF") or by frequency (GlmMoeDsaConfig's rule)."""
+    listed, pattern = keys.texts("indexer_types"), keys.text("index_topk_pattern")
+    if listed or pattern:
+        return listed or tuple("full" if c == "F" else "shared" for c in pattern)
+    every = keys.integer("index_topk_freq", low=1) or 1
+    offset = keys.integer("index_skip_topk_offset")
+    offset = 2 if offset is None else offset
+    return tuple("shared" if max(i - offset + 1, 0) % every else "full" for i in range(layers))
 
 
 def one_layer(keys: Keys, shape: Shape, traits: Traits, attention: Attention, moe: Moe | None) -> LayerFacts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trimtab.facts.architectures.blocks import matrix, moe_weights, norm
+from trimtab.facts.architectures.blocks import hyper_connections, matrix, moe_weights, norm
 from trimtab.facts.architectures.decoder import Outline, outline
 from trimtab.facts.architectures.experts import read_moe
 from trimtab.facts.architectures.shape import Shape, read_shape
@@ -42,15 +42,9 @@ def _ratios(keys: Keys, layers: int) -> list[int]:
 
 
 def _layer(keys: Keys, shape: Shape, moe: Moe | None, ratio: int, hashed: bool) -> LayerFacts:
-    h, mult = shape.hidden, keys.integer("hc_mult", low=1) or 4
-    mix = (2 + mult) * mult
+    h = shape.hidden
     weights = [norm("attn_norm", h), norm("ffn_norm", h)]
-    for part in ("attn", "ffn"):
-        weights += [
-            Weight(f"hc_{part}_fn", "other", (Span(mix),), mult * h, element_bytes=4),
-            Weight(f"hc_{part}_base", "other", (Span(mix),), element_bytes=4),
-            Weight(f"hc_{part}_scale", "other", (Span(3),), element_bytes=4),
-        ]
+    weights += hyper_connections(h, keys.integer("hc_mult", low=1) or 4)
     weights += _attention_weights(keys, shape, ratio)
     if moe is not None:
         weights += moe_weights(h, moe, correction_bias=not hashed)

@@ -29,6 +29,7 @@ WRAPPERS: dict[str, tuple[str | None, TowerBuilder | None]] = {
     "Llama4ForConditionalGeneration": ("Llama4ForCausalLM", towers.llama4_vision),
     "Gemma3nForConditionalGeneration": ("Gemma3nForCausalLM", None),
     "Gemma4ForConditionalGeneration": ("Gemma4ForCausalLM", towers.gemma4_vision),
+    "Glm5NextForConditionalGeneration": ("Glm5NextForCausalLM", None),
     "MllamaForConditionalGeneration": ("MllamaForCausalLM", None),
     "MiMoV2OmniForCausalLM": ("MiMoV2ForCausalLM", None),
     "KimiVLForConditionalGeneration": ("DeepseekV3ForCausalLM", None),

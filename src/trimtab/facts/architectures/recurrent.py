@@ -106,9 +106,9 @@ def _mamba2_head_dim(keys: Keys, hidden: int, heads: int) -> int:
 def kimi_delta(keys: Keys, hidden: int, *, name: str = "self_attn") -> Mixer:
     """Kimi Delta Attention (gdn/kimi_gdn_linear_attn.py); its recurrent state is float32."""
     own = keys.sub("linear_attn_config") or keys
-    heads = own.required("num_heads", "linear_num_heads")
-    head_dim = own.required("head_dim", "linear_head_dim")
-    kernel = own.required("short_conv_kernel_size", "linear_conv_kernel_dim")
+    heads = own.required("linear_num_heads", "num_heads")
+    head_dim = own.required("linear_head_dim", "head_dim")
+    kernel = own.required("linear_conv_kernel_dim", "short_conv_kernel_size")
     span, per_head = Span(heads * head_dim, heads), Span(heads, heads)
     weights = (
         Weight(f"{name}.in_proj_qkv", "mamba", (span, span, span), hidden, "rows"),

@@ -31,8 +31,8 @@ def read_shape(keys: Keys, *, kv_heads_default: int | None = None, intermediate_
     heads = keys.required("num_attention_heads", "n_head", "n_heads", "num_heads", high=LARGEST_WIDTH)
     vocab = keys.required("vocab_size", "padded_vocab_size", "n_vocab", high=1 << 24)
     kv_heads = _kv_heads(keys, heads if kv_heads_default is None else kv_heads_default)
-    head_dim = keys.integer("head_dim", "attention_head_dim", "kv_channels", low=1, high=LARGEST_WIDTH)
-    if head_dim is None:
+    head_dim = keys.integer("head_dim", "attention_head_dim", "kv_channels", high=LARGEST_WIDTH)
+    if not head_dim:
         head_dim = hidden // heads if heads else 0
     return Shape(hidden, layers, heads, kv_heads, head_dim, _intermediate(keys, hidden, intermediate_factor), vocab)
 
