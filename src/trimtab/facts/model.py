@@ -70,6 +70,10 @@ class ModelFacts:
     stored_bytes_measured: int | None = None
     """Bytes of all tensors in the checkpoint's headers, when they were given."""
     notes: tuple[str, ...] = ()
+    own_code: bool = False
+    """Whether the config names Python code that the checkpoint brings (`auto_map`)."""
+    declared_length: int = 0
+    """The config's `model_max_length`, up to which vLLM lets a longer context than `max_positions` pass; 0: none."""
 
     @property
     def num_layers(self) -> int:
@@ -171,6 +175,8 @@ def read_model(
         assumed=tuple(dict.fromkeys(top.assumed)),
         stored_bytes_measured=tensors.size_bytes if tensors is not None else None,
         notes=outline.notes,
+        own_code=top.has("auto_map"),
+        declared_length=text.integer("model_max_length", low=1) or 0,
     )
 
 

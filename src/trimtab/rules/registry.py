@@ -13,8 +13,10 @@ from trimtab.rules.rule import Rule, Subject
 RULES: dict[str, str] = {
     "CMD101": "command.tensor_parallel_not_dividing_heads",
     "CMD102": "command.tensor_parallel_not_dividing_kv_heads",
+    "CMD103": "command.tensor_parallel_cutting_quantisation_groups",
     "CMD104": "command.more_ranks_than_gpus",
     "CMD202": "command.dtype_float_is_float32",
+    "CMD301": "command.context_beyond_model",
     "CMD401": "command.open_server_without_key",
 }
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from trimtab.engine.command import FlagUse, LaunchCommand, Source, Span
 from trimtab.engine.editing import remove_flag, set_flag
 from trimtab.engine.flags import FlagTable
+from trimtab.errors import ModelError, UsageError
 from trimtab.facts.gpu import GpuSet
 from trimtab.facts.model import ModelFacts
 from trimtab.rules.rule import Fact, FactMissing, Fix, Grade
 from trimtab.rules.runner import release
+
+if TYPE_CHECKING:
+    from trimtab.plan.memory.whatif import WhatIf
 
 
 @dataclass(frozen=True)
@@ -41,10 +47,50 @@ class CommandContext:
             raise FactMissing(Fact.MODEL)
         return self.model
 
+    def require_config(self) -> ModelFacts:
+        """What the model's config says in so many words, whether or not its architecture is known."""
+        if self.model is None:
+            raise FactMissing(Fact.MODEL)
+        return self.model
+
     def require_gpus(self) -> GpuSet:
         if self.gpus is None:
             raise FactMissing(Fact.GPU)
         return self.gpus
+
+    def require_capability(self) -> tuple[int, int] | None:
+        """The lowest compute capability of the GPUs; None when none of them is a CUDA device."""
+        found = [g.cuda_capability for _, g in self.require_gpus().members]
+        known = [c for c in found if c is not None]
+        if not known and any(g.vendor == "" for _, g in self.require_gpus().members):
+            raise FactMissing(Fact.GPU)
+        return min(known) if known else None
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the launch is known to be for vLLM's CPU back end."""
+        return self.gpus is not None and self.gpus.gpu.vendor == "CPU"
+
+    @cached_property
+    def memory(self) -> WhatIf | None:
+        """The memory model of this launch; None where its own flags contradict it (other rules then speak)."""
+        model, gpus = self.require_model(), self.require_gpus()
+        from trimtab.plan.memory import cards_of, given_of
+        from trimtab.plan.memory import release as memory_release
+        from trimtab.plan.memory.whatif import WhatIf
+
+        if self.on_cpu:
+            return None
+        cards = cards_of(gpus)
+        needed = (self.integer("tensor-parallel-size", 1) or 1) * (self.integer("pipeline-parallel-size", 1) or 1)
+        if len(cards) == 1:
+            cards = cards * needed
+        try:
+            found = WhatIf(given_of(self.command), memory_release(self.version), model, cards)
+            found.budget()
+        except (UsageError, ModelError):
+            return None
+        return found
 
     def at_least(self, version: str) -> bool:
         """Whether the vLLM in question is `version` or newer."""
@@ -58,6 +104,16 @@ class CommandContext:
         digits = text.replace("_", "").strip()
         return int(digits) if digits.isdigit() else default
 
+    def size(self, name: str) -> int | None:
+        """The flag's value as vLLM reads a size ("32k" is 32,000, "32K" 32,768); None when absent or no number."""
+        from trimtab.plan.memory.launch import whole
+
+        text = self.command.get(name)
+        try:
+            return whole(name, text) if text else None
+        except UsageError:
+            return None
+
     def env(self, name: str) -> str | None:
         """The variable's value as the command sets it; None when it does not, or passes it through from outside."""
         use = self.command.env.get(name)
@@ -67,6 +123,20 @@ class CommandContext:
         """The fix that writes `value` as the flag's value."""
         return Fix(tuple(set_flag(self.command, use.name, value)), grade)
 
+    def set_flag(self, name: str, value: str | None, grade: Grade = Grade.UNSAFE) -> Fix | None:
+        """The fix that gives the flag this value, adding it where it is not given; None where it cannot be."""
+        edits = tuple(set_flag(self.command, name, value))
+        return Fix(edits, grade) if edits else None
+
     def remove(self, use: FlagUse, grade: Grade = Grade.SAFE) -> Fix:
         """The fix that takes the flag out."""
         return Fix(tuple(remove_flag(self.command, use.name)), grade)
+
+    def place(self, *names: str) -> Span:
+        """Where to point: the first of these flags that is given, else the model, else the whole command."""
+        for name in names:
+            use = self.command.last(name)
+            if use is not None:
+                return use.value_span or use.span
+        model = self.command.model
+        return model.span if model is not None and model.span is not None else self.command.span

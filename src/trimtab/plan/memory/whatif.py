@@ -1,0 +1,45 @@
+"""One launch's budget, and what it would be with other flags: the largest value that still fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from trimtab.facts.model import ModelFacts
+from trimtab.plan.memory.budget import Budget, budget
+from trimtab.plan.memory.card import Card
+from trimtab.plan.memory.defaults import Given, resolve
+from trimtab.plan.memory.versions import Release
+
+FITTING = ("fits", "unsafe_headroom")
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A launch whose flags can be varied."""
+
+    given: Given
+    version: Release
+    model: ModelFacts
+    cards: Sequence[Card]
+
+    def budget(self, **flags: object) -> Budget:
+        """The budget with these flags (vLLM's names with underscores) in place of the launch's own."""
+        given = replace(self.given, flags={**self.given.flags, **flags}) if flags else self.given
+        settings = resolve(given, self.version, self.model, self.cards)
+        return budget(settings, self.model, self.cards)
+
+    def fits(self, **flags: object) -> bool:
+        return self.budget(**flags).verdict in FITTING
+
+    def largest(self, name: str, choices: Sequence[object], accept: Callable[[Budget], bool] | None = None) -> object:
+        """The last of `choices` (rising) whose budget is accepted (fits, by default); None when the first is not."""
+        good = accept or (lambda b: b.verdict in FITTING)
+        low, high, found = 0, len(choices) - 1, None
+        while low <= high:
+            middle = (low + high) // 2
+            if good(self.budget(**{name: choices[middle]})):
+                found, low = choices[middle], middle + 1
+            else:
+                high = middle - 1
+        return found
