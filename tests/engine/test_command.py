@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from trimtab.engine.command import Form, LaunchCommand, read_commands
+from trimtab.engine.flags import FlagTable, minors
+from trimtab.engine.reading.arguments import SHORT
 
 
 def test_from_argv_and_back() -> None:
@@ -56,3 +58,46 @@ def test_one_line_of_each_kind() -> None:
     assert (docker.container.version, docker.container.device_ids) == ("0.6.3", ("0", "1"))
     assert server.model is not None
     assert server.model.text == "o"
+
+
+def test_switches_take_no_word_and_lists_take_several() -> None:
+    argv = [
+        "vllm",
+        "serve",
+        "--trust-remote-code",
+        "org/m",
+        "--served-model-name",
+        "a",
+        "b",
+        "--enable-chunked-prefill",
+        "False",
+    ]
+    command = LaunchCommand.from_argv(argv)
+    assert command.model is not None
+    assert command.model.text == "org/m"
+    assert command.last("served-model-name") is not None
+    assert [flag.values for flag in command.flags] == [(), ("a", "b"), ("False",)]
+    assert command.strays == ()
+
+
+def test_optimization_level_in_every_spelling() -> None:
+    for words, dotted, value in (
+        (["-O3"], "optimization-level", "3"),
+        (["-O", "3"], "optimization-level", "3"),
+        (["-O=3"], "optimization-level", "3"),
+        (["-O.level=3"], "compilation-config.level", "3"),
+        (["-cc.mode", "3"], "compilation-config.mode", "3"),
+    ):
+        command = LaunchCommand.from_argv(["serve", "m", *words])
+        assert [(flag.dotted, flag.value) for flag in command.flags] == [(dotted, value)]
+
+
+def test_short_names_are_those_of_the_tables() -> None:
+    found = {
+        spelling: flag.name.lstrip("-")
+        for version in minors()
+        for flag in FlagTable.for_version(version).flags
+        for spelling in flag.spellings
+        if spelling.startswith("-") and not spelling.startswith("--")
+    }
+    assert {**found, "-O": "optimization-level"} == SHORT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trimtab.engine.command import Edit, LaunchCommand, apply_edits, read_commands
+from trimtab.engine.editing import remove_uses
 
 SCRIPT = """#!/bin/bash
 MODEL="Qwen/X"   # the model
@@ -106,3 +107,92 @@ def test_a_value_shared_by_a_variable_is_replaced_at_its_use() -> None:
     command = only(text)
     assert apply_edits(text, command.edit_set("served-model-name", "c")) == text.replace("name $N", "name c")
     assert apply_edits(text, command.edit_remove("served-model-name")) == text.replace(" --served-model-name $N", "")
+
+
+def test_one_use_of_several_is_taken_out() -> None:
+    text = "vllm serve m --port 1 --seed 0 --port 2"
+    command = only(text)
+    assert apply_edits(text, remove_uses(command, command.all("port")[:1])) == "vllm serve m --seed 0 --port 2"
+
+
+COMPOSE = """services:
+  v:
+    image: vllm/vllm-openai:v0.9.0
+    command:
+      - --model   # which
+      - "org/m"
+      - '--swap-space=4'
+      - --dtype
+      - half  # why
+    ports: ["8000:8000"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "name", "value", "before", "after"),
+    [
+        ("set", "dtype", "auto", "half", "auto"),
+        ("set", "dtype", "4", "- half", '- "4"'),
+        ("set", "swap-space", "it's", "4'", "it''s'"),
+        ("set", "seed", "1", "half  # why\n", 'half  # why\n      - --seed\n      - "1"\n'),
+        ("remove", "swap-space", None, "      - '--swap-space=4'\n", ""),
+        ("remove", "dtype", None, "      - --dtype\n      - half  # why\n", ""),
+        ("rename", "swap-space", "s", "swap-space", "s"),
+    ],
+)
+def test_a_yaml_list(edit: str, name: str, value: str | None, before: str, after: str) -> None:
+    command = only(COMPOSE)
+    if edit == "rename":
+        edits = command.edit_rename(name, value or "")
+    else:
+        edits = command.edit_set(name, value) if edit == "set" else command.edit_remove(name)
+    assert apply_edits(COMPOSE, edits) == COMPOSE.replace(before, after, 1)
+
+
+def test_a_yaml_flow_list_over_lines() -> None:
+    text = 'spec:\n  containers:\n  - image: vllm/vllm-openai\n    args: ["--model", "m",\n           "--seed", "1"]\n'
+    command = only(text)
+    assert apply_edits(text, command.edit_remove("seed")) == text.replace(',\n           "--seed", "1"', "")
+    assert apply_edits(text, command.edit_remove("model")) == text.replace('"--model", "m",\n           ', "")
+    assert apply_edits(text, command.edit_set("x", None)) == text.replace('"1"', '"1", "--x"')
+
+
+def test_a_script_in_a_yaml_block() -> None:
+    text = (
+        "containers:\n- image: i\n  command: [sh, -c]\n  args:\n  - |\n    set -e\n    vllm serve m \\\n"
+        "      --seed 1 \\\n      --dtype half\n"
+    )
+    command = only(text)
+    assert apply_edits(text, command.edit_remove("seed")) == text.replace("      --seed 1 \\\n", "")
+    assert apply_edits(text, command.edit_set("port", "1")) == text.replace("half", "half \\\n      --port 1")
+
+
+def test_a_config_file() -> None:
+    text = "model: m\nmax_model_len: 4096  # c\nenforce-eager: true\n"
+    command = only(text)
+    assert apply_edits(text, command.edit_set("max-model-len", "8192")) == text.replace("4096", "8192")
+    assert apply_edits(text, command.edit_set("seed", "1")) == text + "seed: 1\n"
+    assert apply_edits(text, command.edit_remove("enforce-eager")) == text.replace("enforce-eager: true\n", "")
+    assert apply_edits(text, command.edit_rename("max-model-len", "len")) == text.replace("max_model_len", "len")
+
+
+def test_a_dockerfile() -> None:
+    text = 'FROM vllm/vllm-openai\nCMD ["--model", "m", \\\n     "--seed", "1"]\n'
+    command = only(text)
+    assert apply_edits(text, command.edit_set("seed", 'a"b')) == text.replace('"1"', '"a\\"b"')
+    assert apply_edits(text, command.edit_remove("seed")) == text.replace(', \\\n     "--seed", "1"', "")
+
+
+def test_a_unit() -> None:
+    text = "[Service]\nExecStart=/usr/bin/vllm serve m \\\n  --seed 1 \\\n  --dtype half\nRestart=always\n"
+    command = only(text)
+    assert apply_edits(text, command.edit_remove("seed")) == text.replace("  --seed 1 \\\n", "")
+    assert apply_edits(text, command.edit_set("port", "1")) == text.replace("half", "half \\\n  --port 1")
+
+
+@pytest.mark.parametrize("mark", ["`", "^", "\\"])
+def test_continuations_of_other_shells(mark: str) -> None:
+    text = f"vllm serve m {mark}\r\n  --seed 1 {mark}\r\n  --dtype half\r\n"
+    command = only(text)
+    assert [flag.name for flag in command.flags] == ["seed", "dtype"]
+    assert apply_edits(text, command.edit_remove("seed")) == text.replace(f"  --seed 1 {mark}\r\n", "")

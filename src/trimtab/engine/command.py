@@ -232,6 +232,7 @@ class Reading:
 def read_commands(text: str | bytes, filename: str | None = None, arity: Arity | None = None) -> Reading:
     """Every vLLM launch in a text: shell, YAML, Dockerfile, systemd unit, Markdown or one command line.
 
+    Which flags take values `arity` says, without it the tables of all versions together.
     Nothing is executed and the environment is never read; what cannot be read is a problem, never an exception.
     """
     from trimtab.engine.reading import dispatch

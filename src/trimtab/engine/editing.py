@@ -11,7 +11,9 @@ from trimtab.engine.source import Edit, Item, Layer, Span, Word, lift, together
 
 Pending = list[tuple[Layer, Edit]]
 PLAIN = re.compile(r"[\w@%+=:,./-]+")
-GAP_AFTER = re.compile(rb"(?:[ \t\r\n]|\\\r?\n)*")
+GAP_AFTER = re.compile(rb"(?:[ \t\r\n]|[\\`^]\r?\n)*")
+CONTINUATIONS = (b"\\", b"`", b"^")
+"""At the end of a line: of a POSIX shell, of PowerShell, of cmd."""
 
 
 def set_flag(command: LaunchCommand, name: str, value: str | None) -> list[Edit]:
@@ -29,12 +31,16 @@ def set_flag(command: LaunchCommand, name: str, value: str | None) -> list[Edit]
 
 def remove_flag(command: LaunchCommand, name: str) -> list[Edit]:
     """Take out every use of the flag, dotted ones with it, each with its values and its line continuation."""
+    return remove_uses(command, [flag for flag in command.flags if name in (flag.name, flag.dotted)])
+
+
+def remove_uses(command: LaunchCommand, uses: Sequence[FlagUse]) -> list[Edit]:
+    """Take out these uses of flags of the command."""
     pending: Pending = []
     listed: list[Item] = []
-    for flag in command.flags:
-        if name in (flag.name, flag.dotted):
-            pending += _take_out(command, [w for w in flag.words if w.item is None])
-            listed += [w.item for w in flag.words if w.item is not None]
+    for flag in uses:
+        pending += _take_out(command, [w for w in flag.words if w.item is None])
+        listed += [w.item for w in flag.words if w.item is not None]
     return lift([*_merged(pending), *_unlisted(listed)])
 
 
@@ -135,11 +141,11 @@ def gap_start(data: bytes, offset: int) -> int:
     start = offset
     while start > 0:
         byte = data[start - 1 : start]
-        continued = byte == b"\\" and data[start : start + 2].startswith((b"\n", b"\r\n"))
+        continued = byte in CONTINUATIONS and data[start : start + 2].startswith((b"\n", b"\r\n"))
         if byte not in (b" ", b"\t", b"\r", b"\n") and not continued:
             break
         start -= 1
-    if start > 0 and data[start - 1 : start] == b"\\" and start < offset:
+    if start > 0 and data[start - 1 : start] in CONTINUATIONS and start < offset:
         start += 1
     return start
 

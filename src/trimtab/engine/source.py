@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -206,11 +207,14 @@ class Word:
         return min(self.at[first - 1] + 1, self.at[first])
 
 
+CONTINUATION = re.compile(rb"[\\`^]\r?\n")
+
+
 def together(words: Sequence[Word]) -> bool:
     """Whether the words stand side by side in one text, with only white space and line continuations between."""
     return all(
         a.layer is b.layer
         and b.span.start >= a.span.end
-        and not a.layer.data[a.span.end : b.span.start].replace(b"\\\n", b"").replace(b"\\\r\n", b"").strip()
+        and not CONTINUATION.sub(b"", a.layer.data[a.span.end : b.span.start]).strip()
         for a, b in pairwise(words)
     )

@@ -47,15 +47,9 @@ SHORT = {
     "-dc": "diffusion-config",
     "-ac": "attention-config",
     "-cc": "compilation-config",
+    "-asc": "api-server-count",
+    "-spec-draft-tp": "speculative-draft-tensor-parallel-size",
     "-O": "optimization-level",
-}
-MANY = {
-    "served-model-name",
-    "lora-modules",
-    "prompt-adapters",
-    "middleware",
-    "cuda-graph-sizes",
-    "cudagraph-capture-sizes",
 }
 WRAPPERS = {
     "accelerate", "apptainer", "bash", "catchsegv", "chrt", "command", "conda", "ddtrace-run", "deepspeed", "dumb-init",
@@ -64,6 +58,7 @@ WRAPPERS = {
     "rocprofv3", "screen", "script", "setsid", "singularity", "srun", "stdbuf", "strace", "su-exec", "sudo",
     "systemd-run", "taskset", "time", "timeout", "tini", "tmux", "torchrun", "unbuffer", "uv", "uvx", "xargs",
 }  # fmt: skip
+ENTERING = {"docker", "podman", "nerdctl", "kubectl", "oc"}
 HELP = re.compile(r"-h|--help(?:=.*)?")
 PYTHON = re.compile(r"(?:.*/)?(?:python[0-9.]*|pypy3?|torchrun|\$\{?PYTHON\w*\}?)$")
 MODULES = {
@@ -97,9 +92,14 @@ def find_start(words: Sequence[Word]) -> Start | None:
         if start:
             asks = any(HELP.fullmatch(w.text) for w in words[start.arguments :])
             return None if asks else start
-        if i == 0 and _program(word) not in WRAPPERS and not ASSIGNMENT.match(word.text):
-            return _start_of_python(words)
+        if i == 0 and _program(word) not in WRAPPERS and not ASSIGNMENT.match(word.text) and not _enters(words):
+            return None
     return None
+
+
+def _enters(words: Sequence[Word]) -> bool:
+    """Whether the words run a command in a container that is there already."""
+    return _program(words[0]) in ENTERING and any(w.text in ("exec", "compose") for w in words[1:4])
 
 
 def _start_at(words: Sequence[Word], i: int) -> Start | None:
@@ -161,7 +161,9 @@ def _value_of(flag: FlagUse) -> Value | None:
 
 
 def pair(words: Sequence[Word], arity: Arity | None = None) -> tuple[tuple[FlagUse, ...], list[Word]]:
-    """Flags with their values, and the words that belong to none."""
+    """Flags with their values, and the words that belong to none; by the tables of all versions without `arity`."""
+    from trimtab.engine.flags import arity as over_all_versions
+
     flags: list[FlagUse] = []
     loose: list[Word] = []
     i = 0
@@ -171,7 +173,7 @@ def pair(words: Sequence[Word], arity: Arity | None = None) -> tuple[tuple[FlagU
             loose.append(word)
             i += 1
             continue
-        flag, used = _flag(words, i, arity)
+        flag, used = _flag(words, i, arity or over_all_versions)
         flags.append(flag)
         i += used
     return tuple(flags), loose
@@ -188,11 +190,11 @@ def is_flag(text: str) -> bool:
     )
 
 
-def _flag(words: Sequence[Word], i: int, arity: Arity | None) -> tuple[FlagUse, int]:
+def _flag(words: Sequence[Word], i: int, arity: Arity) -> tuple[FlagUse, int]:
     word = words[i]
     spelling, equals, attached = word.text.partition("=")
     name, path, negated = canonical(spelling, arity)
-    if re.match(r"-O.", spelling):
+    if re.match(r"-O[^.]", spelling):
         spelling, equals, attached = "-O", "O", word.text[2:].removeprefix("=")
     start = word.source_span().start
     whole = word.source_span()
@@ -228,7 +230,8 @@ def canonical(spelling: str, arity: Arity | None = None) -> tuple[str, tuple[str
     head, *path = spelling.split(".")
     if not head.startswith("--"):
         if head.startswith("-O"):
-            head = "-O"
+            # -O3 sets the level; before 0.12 -O stood for the whole configuration
+            return "compilation-config" if path else "optimization-level", tuple(path), False
         return SHORT.get(head, head.lstrip("-")), tuple(path), False
     name = head[2:].replace("_", "-")
     if name.startswith("no-") and not (arity and arity(name) is not None):
@@ -236,11 +239,8 @@ def canonical(spelling: str, arity: Arity | None = None) -> tuple[str, tuple[str
     return name, tuple(path), False
 
 
-def _takes(name: str, arity: Arity | None) -> str:
-    known = arity(name) if arity else None
-    if known is not None:
-        return known
-    return "+" if name in MANY else "?"
+def _takes(name: str, arity: Arity) -> str:
+    return arity(name) or "?"
 
 
 def _values(words: Sequence[Word], first: int, takes: str) -> list[Word]:

@@ -56,14 +56,17 @@ def sniff(data: bytes) -> str:
 
 def read_as(kind: str, source: Source, layer: Layer, arity: Arity | None) -> tuple[list[LaunchCommand], list[Problem]]:
     """Read a text as a kind that `kind_of` names."""
-    from trimtab.engine.reading import dockerfile, markdown, shell, systemd
-
     if kind == "yaml":
-        from trimtab.engine.reading import manifest
-
-        return manifest.read(source, layer, arity)
-    readers = {"dockerfile": dockerfile.read, "markdown": markdown.read, "systemd": systemd.read}
-    return readers.get(kind, shell.read)(source, layer, arity)
+        from trimtab.engine.reading.manifest import read as reader
+    elif kind == "markdown":
+        from trimtab.engine.reading.markdown import read as reader
+    elif kind == "dockerfile":
+        from trimtab.engine.reading.dockerfile import read as reader
+    elif kind == "systemd":
+        from trimtab.engine.reading.systemd import read as reader
+    else:
+        from trimtab.engine.reading.shell import read as reader
+    return reader(source, layer, arity)
 
 
 def read_inside(layer: Layer, source: Source, arity: Arity | None) -> tuple[list[LaunchCommand], list[Problem]]:

@@ -38,6 +38,8 @@ CARRIERS = {
 }
 DEEPEST = 6
 PROMPT = re.compile(rb"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+[^\s$#]*)?\$ ", re.MULTILINE)
+# PowerShell and cmd: a backtick or caret at the end of a line, with no other of its kind on the line.
+FOREIGN_CONTINUATION = re.compile(rb"^([^\n`^]*[ \t])[`^](?=\r?\n)", re.MULTILINE)
 LAUNCH = re.compile(rb"vllm\s+serve|vllm\.entrypoints|vllm-openai")
 
 
@@ -88,12 +90,18 @@ def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list
 
 def read_layer(layer: Layer, state: State) -> None:
     """Read one text into `state`."""
-    masked = PLACEHOLDER.sub(lambda m: b"x" * len(m.group()), layer.data)
-    tree = _parser().parse(PROMPT.sub(lambda m: b" " * len(m.group()), masked))
+    tree = _parser().parse(_masked(layer.data))
     found = len(state.commands)
     for node in _statements(tree.root_node):
         _HANDLERS[node.type](node, layer, state)
     _report_errors(tree.root_node, layer, state, state.commands[found:])
+
+
+def _masked(data: bytes) -> bytes:
+    """The text with what is not shell made shell, each byte in its place: `<model>`, prompts, other continuations."""
+    data = PLACEHOLDER.sub(lambda m: b"x" * len(m.group()), data)
+    data = PROMPT.sub(lambda m: b" " * len(m.group()), data)
+    return FOREIGN_CONTINUATION.sub(lambda m: m.group(1) + b"\\", data)
 
 
 def split_words(layer: Layer, state: State, variables: Variables | None = None) -> list[Word]:
