@@ -24,7 +24,7 @@ def rotary_tables(
         scaling = _for_layer(rope, attention, local=local)
         width = _width(keys, scaling, attention)
         if width:
-            found["local" if local else "", _positions(scaling, longest), width] = None
+            found["local" if local else "", _positions(keys, scaling, longest), width] = None
     return tuple((n, width) for _, n, width in found if n)
 
 
@@ -54,11 +54,12 @@ def _width(keys: Keys, scaling: Mapping[str, object], attention: Attention) -> i
     return width // 2 if keys.text("model_type") == "chatglm" else width
 
 
-def _positions(scaling: Mapping[str, object], longest: int) -> int:
+def _positions(keys: Keys, scaling: Mapping[str, object], longest: int) -> int:
     kind, factor = scaling.get("rope_type"), scaling.get("factor")
     if "mrope_section" in scaling:
         return longest * MROPE_FACTOR
-    original = scaling.get("original_max_position_embeddings")
+    name = "original_max_position_embeddings"
+    original = scaling.get(name, keys.integer(name))
     if kind in ("longrope", "su") and isinstance(original, int):
         return longest + original
     if not isinstance(factor, int | float) or factor <= 0 or kind not in ("linear", "dynamic", "yarn", "deepseek_yarn"):
