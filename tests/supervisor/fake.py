@@ -20,7 +20,7 @@ from trimtab.supervisor.stopping import Stop
 from trimtab.supervisor.supervisor import Event, LaunchSpec, Outcome, supervise
 
 ENGINE = Path(__file__).parents[1] / "fakes" / "engine.py"
-WAIT_S = 30.0
+WAIT_S = 60.0
 T = TypeVar("T")
 
 
