@@ -52,11 +52,12 @@ class Keys:
         return self.config.get(name) is not None
 
     def integer(self, *names: str, low: int = 0, high: int = LARGEST) -> int | None:
-        """The first of these keys that is set, as a whole number between `low` and `high`."""
-        for name in names:
-            value = self.config.get(name)
-            if value is not None:
-                return _whole(name, value, low, high)
+        """The first of these keys that is given, else has a default, as a whole number between `low` and `high`."""
+        for source in (self.given, self.config):
+            for name in names:
+                value = source.get(name)
+                if value is not None:
+                    return _whole(name, value, low, high)
         return None
 
     def required(self, *names: str, low: int = 1, high: int = LARGEST) -> int:

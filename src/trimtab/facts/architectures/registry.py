@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from trimtab.facts.architectures import deepseek_v4, encoders, hybrids, mixed
+from trimtab.facts.architectures import deepseek_v4, encoders, hybrids, mixed, step
 from trimtab.facts.architectures.decoder import Outline, build_decoder
 from trimtab.facts.architectures.drafts import with_drafts
 from trimtab.facts.architectures.multimodal import build_towers, decoder_architecture
@@ -33,6 +33,8 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
     "Lfm2ForCausalLM": (hybrids.lfm2, TIED),
     "Lfm2MoeForCausalLM": (hybrids.lfm2, TIED),
     "DeepseekV4ForCausalLM": (deepseek_v4.deepseek_v4, LLAMA),
+    "Step3TextForCausalLM": (step.step3, LLAMA),
+    "Step3p5ForCausalLM": (step.step3p5, LLAMA),
     "Llama4ForCausalLM": (mixed.llama4, LLAMA),
     "Gemma4ForCausalLM": (mixed.gemma4, TIED),
     "Gemma3nForCausalLM": (mixed.gemma3n, TIED),
