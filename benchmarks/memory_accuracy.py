@@ -133,6 +133,8 @@ def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
             "method": "mtp",
             "num_speculative_tokens": int(next(filter(None, found.groups()))),
         }
+    elif "mtp speculative" in other:
+        flags["speculative_config"] = {"method": "mtp", "num_speculative_tokens": 1}
     if "tp2 presumably" in row["notes"].lower():
         flags["tensor_parallel_size"] = 2
     env = {"VLLM_USE_V1": "0" if row["engine"] == "V0" else "1"}

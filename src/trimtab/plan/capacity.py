@@ -57,9 +57,9 @@ def needed_bytes(settings: Settings, layout: Layout, stage: Stage, length: int) 
     if settings.engine == "V0":
         return -(-length // layout.block_size) * layout.block_bytes(stage)
     if needs_of_whole_model(settings.version):
-        stage = Stage(0, len(layout.caches), True, True)
+        stage = layout.whole
     if needs_by_group(settings.version):
-        return layout.request_blocks(length) * layout.block_bytes(stage)
+        return layout.request_bytes(stage, length)
     return layout.request_layer_bytes(stage, length)
 
 

@@ -35,7 +35,7 @@ def test_kv_per_token_beyond_windows(name: str, kib: float) -> None:
 def test_gemma_holds_80_kib_and_416_mib_a_sequence() -> None:
     found = plan("gemma-3-27b-text", 1)
     assert found.kv_bytes_per_token / 1024 == 80
-    sliding = [c for c in found.layout.caches if c is not None and c.kind == "sliding"]
+    sliding = [c.cache for c in found.layout.caches if c.cache.kind == "sliding"]
     assert sum(c.token_bytes * 1024 for c in sliding) / 2**20 == 416
 
 

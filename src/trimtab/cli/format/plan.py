@@ -8,7 +8,7 @@ from typing import Any
 
 from trimtab.messages import Message, msg
 from trimtab.plan.memory.budget import Budget
-from trimtab.plan.memory.kv import kv_element_bytes
+from trimtab.plan.memory.caches import kv_element_bytes
 from trimtab.plan.planner import Plan
 
 PLAN_SCHEMA = "trimtab.plan/1"
@@ -107,7 +107,7 @@ def _all_weights(budget: Budget) -> Message | None:
 
 
 def _kv(budget: Budget) -> Message:
-    elements = budget.model.kv_elements_per_token() * kv_element_bytes(budget.settings, budget.model)
+    elements = budget.model.kv_elements_per_token() * kv_element_bytes(budget.settings)
     return msg(
         "{all:.1f} KiB per token over all layers, {each:.1f} on a rank; {blocks:,} blocks of {size}",
         all=elements / 1024,

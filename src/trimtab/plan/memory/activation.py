@@ -8,8 +8,8 @@ from trimtab.facts.derived import Derived
 from trimtab.facts.layers import Attention, LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB
+from trimtab.plan.memory.caches import state_bytes
 from trimtab.plan.memory.encoder import encoder_peak
-from trimtab.plan.memory.kv import state_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.parallel import Stage
 

@@ -56,7 +56,7 @@ class Budget:
     @property
     def kv_bytes_per_token(self) -> float:
         """Bytes per token of context over all layers, beyond every window, on one tensor rank of all stages."""
-        return sum(c.token_bytes for c in self.layout.caches if c is not None and c.kind == "full")
+        return sum(c.cache.token_bytes for c in self.layout.caches if c.cache.kind == "full")
 
 
 def budget(settings: Settings, model: ModelFacts, cards: Sequence[Card]) -> Budget:

@@ -9,6 +9,7 @@ from trimtab.facts.layers import Attention
 from trimtab.facts.model import ModelFacts
 from trimtab.facts.serving import mxfp4_padding
 from trimtab.messages import Message, msg
+from trimtab.plan.memory.caches import is_packed
 from trimtab.plan.memory.card import Card
 from trimtab.plan.memory.graphs import capture_sizes
 from trimtab.plan.memory.settings import Engine, Runner, Settings, Usage
@@ -232,6 +233,8 @@ def _dtype(given: Given, model: ModelFacts, cards: Sequence[Card]) -> str:
 def _kv_dtype(given: Given, version: Release, model: ModelFacts) -> str:
     """`auto` follows a checkpoint's own KV scheme from 0.14 on (config/model.py, utils/torch_utils.py)."""
     asked = given.text("kv_cache_dtype") or "auto"
+    if asked == "auto" and is_packed(model.layers):
+        return "fp8"
     if asked == "auto" and model.quantisation and model.quantisation.kv_scheme == "fp8" and version >= (0, 14):
         return "fp8"
     return asked
@@ -246,6 +249,8 @@ def _block_size(version: Release, engine: Engine, model: ModelFacts, cards: Sequ
     if cards and cards[0].vendor == "cpu":
         return 128 if version >= (0, 12) else 16
     attention = next((x.attention for x in model.layers if x.attention), None)
+    if is_packed(model.layers):
+        return 256
     if attention is None or attention.kv_lora_rank is None or engine == "V0" or not cards:
         return 16
     if attention.indexer is not None:
