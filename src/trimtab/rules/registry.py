@@ -11,6 +11,11 @@ from trimtab.rules.rule import Rule, Subject
 
 # code -> module under trimtab.rules
 RULES: dict[str, str] = {
+    "CMD001": "command.flag_unknown",
+    "CMD002": "command.flag_removed",
+    "CMD003": "command.flag_renamed",
+    "CMD009": "command.flag_deprecated",
+    "CMD021": "command.flag_newer_than_vllm",
     "CMD101": "command.tensor_parallel_not_dividing_heads",
     "CMD102": "command.tensor_parallel_not_dividing_kv_heads",
     "CMD103": "command.tensor_parallel_cutting_quantisation_groups",
