@@ -42,7 +42,7 @@ WRAPPERS: dict[str, tuple[str | None, TowerBuilder | None]] = {
     "Cohere2VisionForConditionalGeneration": (None, None),
     "DeepseekVLV2ForCausalLM": (None, None),
     "Qwen2AudioForConditionalGeneration": (None, None),
-    "MllamaForConditionalGeneration": ("MllamaForCausalLM", None),
+    "MllamaForConditionalGeneration": ("MllamaForCausalLM", towers.mllama_vision),
     "MiMoV2OmniForCausalLM": ("MiMoV2ForCausalLM", None),
     "KimiVLForConditionalGeneration": ("DeepseekV3ForCausalLM", None),
     "KimiK25ForConditionalGeneration": ("DeepseekV3ForCausalLM", None),

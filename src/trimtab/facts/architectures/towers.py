@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trimtab.facts.architectures.blocks import matrix, norm
 from trimtab.facts.keys import Keys
@@ -227,6 +227,30 @@ def gemma4_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
         matrix("blocks.mlp.down", "vision", s.hidden, s.inner),
     )
     return Tower("vision", own + block * s.layers, s.hidden, s.inner, s.layers, splits=False)
+
+
+def mllama_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Llama 3.2's tower: local and gated global layers, position tables per tile and aspect ratio (mllama.py)."""
+    s = vit_shape(v)
+    tiles, ratios = v.integer("max_num_tiles") or 4, len(v.config.get("supported_aspect_ratios") or range(8)) + 1
+    above = v.integer("num_global_layers") or 0
+    seen = s.positions + 1
+    inner = Vit(patch_bias=False, class_token=True, pre_norm=True)
+    block = tuple(replace(w, bias=w.bias and "attn" not in w.name) for w in _vit_block(s, inner, qk_norm=False))
+    gates = tuple(norm(f"global.gate_{n}", 1, part="vision") for n in ("attn", "ffn"))
+    weights = (
+        matrix("patch_embedding", "vision", s.hidden, s.patch_inputs),
+        norm("class_embedding", s.hidden, part="vision"),
+        matrix("gated_positional_embedding", "vision", seen, s.hidden),
+        matrix("tile_embedding", "vision", ratios, tiles * seen * s.hidden),
+        *(matrix(f"{n}_tile_positional_embedding", "vision", ratios, tiles * s.hidden) for n in ("pre", "post")),
+        norm("gates", 3, part="vision"),
+        *(norm(f"layernorm_{n}", s.hidden, bias=True, part="vision") for n in ("pre", "post")),
+        *block * s.layers,
+        *(block + gates) * above,
+        matrix("multi_modal_projector", "projector", text_hidden, v.required("vision_output_dim"), bias=True),
+    )
+    return Tower("vision", weights, s.hidden, s.inner, s.layers + above, tiles * seen)
 
 
 def _side(v: Keys, name: str) -> int | None:

@@ -69,12 +69,14 @@ def _by_id() -> Mapping[str, tuple[Entry, str]]:
 
 def find_model(model_id: str) -> Found:
     """The catalogue's model for a hub id. ModelError names the nearest ids when there is none."""
-    wanted = model_id.strip().strip("/").lower()
+    wanted = re.sub(r"\s+", "-", model_id.strip().strip("/").lower())
     for name in (wanted, wanted.rpartition("/")[2]):
         if name in _by_id():
             entry, real = _by_id()[name]
             return Found(entry, real, "", entry.config, _doubts(entry))
     plain, scheme = _without_variant(wanted.rpartition("/")[2])
+    if scheme is not None and plain not in _by_id():
+        plain = _without_variant(plain)[0]
     if scheme is not None and plain in _by_id():
         entry, real = _by_id()[plain]
         return _variant(entry, real, scheme)
