@@ -33,10 +33,11 @@ def test_says_where(text: bytes, line: int, column: int, words: str) -> None:
 
 
 def test_a_file_of_100_megabytes_is_refused_at_once() -> None:
-    started = time.monotonic()
-    (problem,) = read_commands(b"#" * 100_000_000).problems
+    text = b"#" * 100_000_000
+    started = time.process_time()
+    (problem,) = read_commands(text).problems
     assert "100,000,000 bytes" in str(problem.message)
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_crlf_and_bom_are_kept() -> None:

@@ -71,3 +71,38 @@ def test_spans_point_at_what_they_name(path: Path) -> None:
 def test_the_same_without_a_file_name(path: Path) -> None:
     reading = read_commands(path.read_bytes())
     assert [c.argv() for c in reading.commands] == [c.argv() for c in read(path).commands]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('services:\n  v:\n    image: foo\n    command: bash -c "vllm serve m --port 1 && echo"\n', "m --port 1"),
+        (
+            'services:\n  v:\n    image: i\n    command: >\n      sh -c "vllm serve m\n      --port ${P:-1}"\n',
+            "m --port 1",
+        ),
+        ("services:\n  v:\n    image: i\n    entrypoint: vllm serve\n    command: m --seed 1\n", "m --seed 1"),
+        ("run: |\n  conda activate vllm\n  vllm serve m -tp $N\n", "m --tensor-parallel-size $N"),
+        ('{"containers": [{"image": "vllm/vllm-openai:v1", "args": ["--model", "m\\u00fc"]}]}', "mü"),
+        ("- docker_container:\n    image: vllm/vllm-openai:v0.5.0\n    command: --model m\n", "m"),
+        ("docker run -itp8000:8000 -eA=1 --name v vllm/vllm-openai m --seed 1", "m --seed 1"),
+        ('serve() {\n  vllm serve "$1" --port "${2:-8000}"\n}\nserve org/m\n', "$1 --port 8000"),
+        ("!vllm serve m --seed 1", "m --seed 1"),
+        ("(venv) user@host:~$ vllm serve m", "m"),
+    ],
+)
+def test_reads_one_line_forms(text: str, words: str) -> None:
+    reading = read_commands(text)
+    assert not reading.problems
+    assert [" ".join(c.argv()[2:]) for c in reading.commands] == [words]
+
+
+def test_an_entry_point_that_is_given_is_told() -> None:
+    (own, given) = read_commands(
+        "docker run vllm/vllm-openai vllm serve m\ndocker run --entrypoint vllm vllm/vllm-openai serve m\n"
+    ).commands
+    assert own.container is not None
+    assert given.container is not None
+    assert own.container.entrypoint is None
+    assert [w.text for w in own.program] == ["vllm", "serve"]
+    assert str(given.container.entrypoint) == "vllm"

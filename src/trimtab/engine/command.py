@@ -93,7 +93,7 @@ class FlagUse:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What is known of the container around the launch; None: not said."""
+    """What is known of the container around the launch; None: not said. `entrypoint` None: the image's own starts."""
 
     image: Value | None = None
     gpus: Value | None = None
@@ -106,6 +106,7 @@ class Container:
     ports: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
     shm_mount: Value | None = None
+    entrypoint: Value | None = None
     options_span: Span | None = None
 
     @property

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from trimtab.engine.command import Container, EnvUse, Form, Span
+from trimtab.engine.command import Container, EnvUse, Form, Span, Value
 from trimtab.engine.source import Word
 
 MODEL_FLAGS = (
@@ -31,6 +31,15 @@ class Box:
     env: dict[str, EnvUse] = field(default_factory=dict)
     anchor: Word | None = None
     managed: bool = False
+
+
+def entry_value(entry: Sequence[Word] | None) -> Value | None:
+    """An entry point that is given, as one text."""
+    if not entry:
+        return None
+    spans = [word.source_span() for word in entry]
+    span = Span(min(s.start for s in spans), max(s.end for s in spans))
+    return Value(" ".join(w.text for w in entry), span, not all(w.known for w in entry))
 
 
 def script_of(words: Sequence[Word]) -> Word | None:

@@ -108,7 +108,8 @@ def _entry_words(words: Sequence[Word]) -> list[Word]:
 
 
 def _container(options: Options, image: Word) -> Container:
-    gpus = options.last("--gpus")
+    cards = [v for v in options.all("--device") if "nvidia.com/gpu" in v.text]
+    gpus = options.last("--gpus") or (cards[-1] if cards else None)
     devices = re.search(r"device=([\w,:.-]+)", gpus.text) if gpus else None
     ids = tuple(devices.group(1).split(",")) if devices else ()
     return Container(

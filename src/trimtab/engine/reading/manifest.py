@@ -53,6 +53,9 @@ def _take(node: MappingNode, yaml: Yaml, state: shell.State) -> set[int]:
     services = entries.get("services")
     if isinstance(services, MappingNode):
         taken |= {id(n) for n in yaml.entries(services).values() if compose.read_service(n, yaml, state)}
+    if "args" not in entries and "command" in entries and _is_vllm_image(entries.get("image")):
+        # another tool's way to say it (Ansible's docker_container)
+        taken |= {id(n) for n in entries.values()} if compose.read_service(node, yaml, state) else set()
     for name in ("containers", "initContainers"):
         for item in entries[name].value if isinstance(entries.get(name), SequenceNode) else []:
             if kubernetes.read_container(item, entries, yaml, state):
@@ -62,6 +65,10 @@ def _take(node: MappingNode, yaml: Yaml, state: shell.State) -> set[int]:
     if model and is_predictor and kubernetes.read_container(model, entries, yaml, state, managed=True):
         taken.add(id(model))
     return taken
+
+
+def _is_vllm_image(node: Node | None) -> bool:
+    return isinstance(node, ScalarNode) and "vllm" in node.value
 
 
 def _script(node: ScalarNode, yaml: Yaml, state: shell.State) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand, Source
 from trimtab.engine.reading import arguments, docker
-from trimtab.engine.reading.containers import SHELLS, Box, script_of, serves
+from trimtab.engine.reading.containers import SHELLS, Box, entry_value, script_of, serves
 from trimtab.engine.reading.shellwords import Variables, nested, word_of, words_of
 from trimtab.engine.source import Layer, Problem, Span, Word
 from trimtab.messages import Message, msg
@@ -37,7 +37,7 @@ CARRIERS = {
     "docker",
 }
 DEEPEST = 6
-PROMPT = re.compile(rb"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+[^\s$#]*)?\$ ", re.MULTILINE)
+PROMPT = re.compile(rb"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+[^\s$#]*)?\$ |^[ \t]*!(?=\w)", re.MULTILINE)
 # PowerShell and cmd: a backtick or caret at the end of a line, with no other of its kind on the line.
 FOREIGN_CONTINUATION = re.compile(rb"^([^\n`^]*[ \t])[`^](?=\r?\n)", re.MULTILINE)
 LAUNCH = re.compile(rb"vllm\s+serve|vllm\.entrypoints|vllm-openai")
@@ -261,6 +261,8 @@ def _take(words: list[Word], start: arguments.Start, box: Box, state: State) -> 
 
 def read_box(box: Box, state: State) -> bool:
     """Take the launch that a container is; False where it is none."""
+    if box.facts is not None and box.entry:
+        box.facts = replace(box.facts, entrypoint=entry_value(box.entry))
     words = [*(box.entry or []), *box.args]
     script = script_of(words)
     if script is not None:
