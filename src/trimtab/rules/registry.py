@@ -23,6 +23,13 @@ RULES: dict[str, str] = {
     "CMD202": "command.dtype_float_is_float32",
     "CMD301": "command.context_beyond_model",
     "CMD401": "command.open_server_without_key",
+    "CMD501": "command.oom_weights",
+    "CMD502": "command.oom_profile",
+    "CMD503": "command.no_kv_blocks",
+    "CMD504": "command.kv_too_small_for_max_len",
+    "CMD505": "command.oom_cuda_graph",
+    "CMD506": "command.utilization_unsafe",
+    "CMD507": "command.free_memory_below_utilization",
 }
 
 # code -> why it went, and what took its place

@@ -1,75 +1,145 @@
-"""What the command rules over the memory budget share; no rule itself."""
+"""What the command rules over the memory budget share: one blame per launch, and the largest value that fits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from trimtab.messages import Message
+from trimtab.messages import Message, msg
 from trimtab.plan.memory.budget import Budget
-from trimtab.plan.memory.verdict import Verdict
+from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.whatif import WhatIf
 from trimtab.rules.command.context import CommandContext
+from trimtab.rules.command.facts import first_cut, heads_allow
 from trimtab.rules.rule import Fix, Grade
 
 UTILIZATIONS = tuple(round(0.5 + step / 100, 2) for step in range(50))
 """0.50 to 0.99."""
+NAMES = {
+    "oom_weights": "oom-weights",
+    "oom_profile": "oom-profile",
+    "no_kv_blocks": "no-kv-blocks",
+    "kv_too_small_for_max_len": "kv-too-small-for-max-len",
+    "oom_cuda_graph": "oom-cuda-graph",
+    "unsafe_headroom": "utilization-unsafe",
+    "free_memory_below_utilization": "free-memory-below-utilization",
+}
+"""Verdict of the budget -> the rule that speaks of it, where no flag of the launch is to blame."""
+TIGHT = ("oom_cuda_graph", "unsafe_headroom")
 
 
-def failing(context: CommandContext, verdict: Verdict) -> Iterator[tuple[WhatIf, Budget]]:
-    """The launch's budget where this is its verdict; nothing where it is another."""
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """A launch that does not start, or not safely, and the rule that says so."""
+
+    rule: str
+    case: WhatIf
+    report: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """The largest value of a flag with which the launch fits."""
+
+    flag: str
+    value: object
+
+    @property
+    def words(self) -> Message:
+        return msg("--{flag} {value}", zh="--{flag} {value}", flag=self.flag, value=self.value)
+
+
+def blamed(context: CommandContext, rule: str) -> Iterator[Blame]:
+    """The launch's blame where it falls to this rule; one launch is blamed by one rule."""
     case = context.memory
     if case is None:
         return
     report = case.budget()
-    if report.verdict == verdict:
-        yield case, report
+    found = _blame(case, report)
+    if found == rule:
+        yield Blame(found, case, report)
+
+
+def _blame(case: WhatIf, report: Budget) -> str | None:
+    verdict = report.verdict
+    if verdict in ("fits", "unknown"):
+        return None
+    flags = case.given.flags
+    asked = flags.get("max_num_batched_tokens")
+    if isinstance(asked, int) and verdict != "oom_weights":
+        plain = _without(case, "max_num_batched_tokens").budget()
+        if plain.verdict == "fits" and asked > plain.settings.max_num_batched_tokens:
+            return "batched-tokens-too-large"
+    if verdict in TIGHT and "gpu_memory_utilization" in flags and safe_utilization(case, report) is not None:
+        return "utilization-unsafe"
+    return NAMES.get(verdict)
+
+
+def _without(case: WhatIf, name: str) -> WhatIf:
+    flags = {k: v for k, v in case.given.flags.items() if k != name}
+    return replace(case, given=replace(case.given, flags=flags))
+
+
+def safe_utilization(case: WhatIf, report: Budget) -> float | None:
+    """The highest --gpu-memory-utilization below the launch's own at which it fits with room to spare."""
+    below = report.settings.gpu_memory_utilization
+    for util in reversed([u for u in UTILIZATIONS if u < below]):
+        verdict = case.budget(gpu_memory_utilization=util).verdict
+        if verdict == "fits":
+            return util
+        if verdict in ("no_kv_blocks", "kv_too_small_for_max_len"):
+            return None
+    return None
+
+
+def remedy(case: WhatIf, report: Budget, *names: str) -> Remedy | None:
+    """The first of these flags (vLLM's names) that mends the launch alone, with its largest value that fits."""
+    settings = report.settings
+    for name in names:
+        choices = _choices(name, settings)
+        value = case.largest(name, choices, lambda b: b.verdict == "fits") if choices else None
+        if value is not None:
+            return Remedy(name.replace("_", "-"), value)
+    return None
+
+
+def _choices(name: str, settings: Settings) -> Sequence[object]:
+    match name:
+        case "max_model_len":
+            return powers(1024, settings.max_model_len - 1)
+        case "max_num_seqs":
+            return powers(1, settings.max_num_seqs - 1)
+        case "max_num_batched_tokens":
+            return [n for n in powers(512, settings.max_num_batched_tokens - 1) if n % 512 == 0]
+        case "kv_cache_memory_bytes":
+            return [n << 30 for n in range(1, -(-(settings.kv_cache_memory_bytes or 0) >> 30))]
+    return [u for u in UTILIZATIONS if settings.gpu_memory_utilization < u <= 0.95]
 
 
 def powers(low: int, high: int) -> list[int]:
-    """1, 2, 4 ... within the bounds, and the middle steps (3, 6, 12, ...), rising."""
-    found = {n for k in range(31) for n in (1 << k, 3 << k) if low <= n <= high}
-    return sorted(found)
+    """1, 2, 3, 4, 6, 8, 12 ... within the bounds, rising."""
+    return sorted({n for k in range(31) for n in (1 << k, 3 << k) if low <= n <= high})
 
 
-def lengths(below: int) -> list[int]:
-    """Context lengths from 512 up to `below`, in steps of 1/16 of their size, rising; each a multiple of 16."""
-    found, at = [], 512
-    while at < below:
-        found.append(at)
-        at += max(16, at // 256 * 16)
-    return found
+def tensor_size(context: CommandContext, case: WhatIf, report: Budget, most: int = 16) -> int | None:
+    """The smallest larger tensor-parallel size, on as many cards like these, at which the launch fits."""
+    settings, card = report.settings, min(report.cards, key=lambda c: c.total_gib)
+    for size in range(settings.tensor_parallel_size + 1, most + 1):
+        if not heads_allow(case.model, size) or first_cut(context, case.model, size) is not None:
+            continue
+        wide = replace(case, cards=[card] * (size * settings.pipeline_parallel_size))
+        if wide.budget(tensor_parallel_size=size).verdict == "fits":
+            return size
+    return None
 
 
-def largest_util(case: WhatIf, below: float) -> float | None:
-    """The highest --gpu-memory-utilization under `below` at which the launch fits with room to spare."""
-    choices = [u for u in UTILIZATIONS if u < below]
-    found = case.largest("gpu_memory_utilization", choices, lambda b: b.verdict != "unsafe_headroom" and _starts(b))
-    return found if isinstance(found, float) and case.budget(gpu_memory_utilization=found).verdict == "fits" else None
+def fix_to(context: CommandContext, found: Remedy | None) -> Fix | None:
+    """The fix that sets the flag, where a value was found."""
+    return None if found is None else context.set_flag(found.flag, str(found.value), Grade.UNSAFE)
 
 
-def _starts(report: Budget) -> bool:
-    """Whether more utilisation may still be tried: too little is no reason to go lower."""
-    return report.verdict in ("fits", "no_kv_blocks", "kv_too_small_for_max_len")
-
-
-def fix_to(context: CommandContext, flag: str, value: object) -> Fix | None:
-    """The fix that sets this flag, where a value was found."""
-    return None if value is None else context.set_flag(flag, str(value), Grade.UNSAFE)
-
-
-def reason(report: Budget) -> Message:
-    """The budget's own reason, with its numbers."""
-    return report.reasons[0]
-
-
-def tensor_sizes(context: CommandContext, more_than: int) -> Sequence[int]:
-    """Larger tensor-parallel sizes that the GPUs given and the model's heads allow, rising."""
-    from trimtab.rules.command.facts import first_cut, heads_allow
-
-    model, count = context.require_model(), context.require_gpus().count
-    pipeline = context.integer("pipeline-parallel-size", 1) or 1
-    return [
-        n
-        for n in range(more_than + 1, count // pipeline + 1)
-        if heads_allow(model, n) and first_cut(context, model, n) is None
-    ]
+def advice(found: Remedy | None) -> Message:
+    """What to do, in a few words."""
+    if found is None:
+        return msg("no single flag mends it", zh="改动单个参数无法解决")
+    return msg("{words} fits", zh="{words} 可以放下", words=found.words)
