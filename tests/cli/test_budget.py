@@ -101,6 +101,26 @@ def test_one_named_card_stands_for_as_many_as_are_asked_for(model: Path, capsys:
     assert any("4 of that card" in a for a in found["assumptions"])
 
 
+def test_a_cut_that_vllm_refuses(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["budget", "--gpu", "8xA10", "--", "vllm", "serve", str(model), "-tp", "8"]) == 2
+    assert "28 attention heads do not divide by --tensor-parallel-size 8" in capsys.readouterr().err
+
+
+def test_replicas_need_cards_of_their_own(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["vllm", "serve", str(model), "-tp", "2", "--data-parallel-size", "2"]
+    assert run(["budget", "--gpu", "2xH200", "--", *words]) == 2
+    assert "needs 4 GPUs; 2 are given" in capsys.readouterr().err
+    code, found = report(capsys, "--gpu", "4xH200", "--", *words)
+    assert (code, len(found["ranks"])) == (0, 2)
+
+
+def test_the_cpu_engine_refuses_a_cache_larger_than_the_host(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["VLLM_CPU_KVCACHE_SPACE=100000", "vllm", "serve", str(model)]
+    code, found = report(capsys, "--gpu", "cpu", "--vllm", "0.26", "--", *words)
+    assert code == 1
+    assert found["verdict"] in ("free_memory_below_utilization", "oom_weights")
+
+
 def test_an_unknown_architecture_is_not_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = json.loads((CONFIGS / "qwen2.5-7b.json").read_text()) | {"architectures": ["NewForCausalLM"]}
     code, found = report(capsys, "--gpu", "H200", "--", "vllm", "serve", str(put(tmp_path, config)))

@@ -14,9 +14,11 @@ from trimtab.cli.notes import Notes
 from trimtab.cli.settings import lang
 from trimtab.cli.subject import command_of, resolve_subject
 from trimtab.engine.command import LaunchCommand
+from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 from trimtab.plan.memory import Budget, budget, cards_of, given_of, release, resolve
 from trimtab.plan.memory.versions import NEWEST
+from trimtab.plan.parallel import refusals
 
 
 def run(
@@ -46,10 +48,15 @@ def budget_of(command: LaunchCommand, *, gpu: str | None, vllm: str | None, mode
     model = find_model(named, model_config, Notes(lang())).facts
     gpus = gpus_named(gpu)
     assumed += gpus.notes
+    if any(not gpu.vendor for _, gpu in gpus.members):
+        assumed.append(msg("a card that is known by its memory alone is reckoned as an NVIDIA card of capability 8.0"))
     cards = cards_of(gpus)
     given = given_of(command)
     settings = resolve(given, release(version), model, cards)
-    need = settings.world_size * settings.data_parallel_size
+    refused = refusals(model, settings.tensor_parallel_size, settings.pipeline_parallel_size)
+    if refused:
+        raise UsageError(refused[0], hint=msg("vLLM refuses this cut at start; choose another size."))
+    need = settings.cards_needed
     if len(cards) == 1 and need > 1 and not (gpu or "").strip()[:1].isdigit():
         cards = cards * need
         assumed.append(msg("{need} of that card, as many as the command asks for", need=need))

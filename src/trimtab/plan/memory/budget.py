@@ -64,9 +64,9 @@ def budget(settings: Settings, model: ModelFacts, cards: Sequence[Card]) -> Budg
 
     UsageError when there are fewer cards than ranks; ModelError for a --quantization that the checkpoint lacks.
     """
-    if len(cards) < settings.world_size:
+    if len(cards) < settings.cards_needed:
         raise UsageError(
-            msg("the command needs {need} GPUs; {have} are given", need=settings.world_size, have=len(cards)),
+            msg("the command needs {need} GPUs; {have} are given", need=settings.cards_needed, have=len(cards)),
             hint=msg("Lower --tensor-parallel-size or --pipeline-parallel-size, or name more GPUs."),
         )
     model = _served(settings, model)

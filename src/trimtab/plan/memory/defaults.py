@@ -68,7 +68,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
     if prefix is None:
         prefix = engine == "V1" and (not hybrid or hybrid_prefix_caching(version))
     kv_dtype = _kv_dtype(given, version, model)
-    eager = bool(given.switch("enforce_eager"))
+    eager = bool(given.switch("enforce_eager")) or any(c.vendor == "cpu" for c in cards)
     sizes = _sizes(given) or capture_sizes(version, seqs, tokens, 1 + drafted)
     settings = Settings(
         version=version,
@@ -88,6 +88,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         pipeline_parallel_size=pipeline,
         pipeline_partition=_partition(given, pipeline, model),
         data_parallel_size=given.number("data_parallel_size") or 1,
+        data_parallel_size_local=given.number("data_parallel_size_local"),
         decode_context_parallel_size=given.number("decode_context_parallel_size") or 1,
         enable_expert_parallel=bool(given.switch("enable_expert_parallel")),
         block_size=given.number("block_size") or _block_size(version, engine, model, cards, kv_dtype),

@@ -12,7 +12,8 @@ from trimtab.messages import msg
 from trimtab.plan.memory.defaults import Given
 
 WHOLE = (
-    "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "decode_context_parallel_size",
+    "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "data_parallel_size_local",
+    "decode_context_parallel_size",
     "max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size", "kv_cache_memory_bytes",
     "num_gpu_blocks_override", "max_loras", "max_lora_rank", "mamba_block_size",
 )  # fmt: skip

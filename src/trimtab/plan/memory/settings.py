@@ -38,6 +38,7 @@ class Settings:
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
+    data_parallel_size_local: int | None = None
     pipeline_partition: tuple[int, ...] = ()
     """Layers per stage where VLLM_PP_LAYER_PARTITION says."""
     decode_context_parallel_size: int = 1
@@ -75,6 +76,11 @@ class Settings:
     def world_size(self) -> int:
         """Ranks of one replica."""
         return self.tensor_parallel_size * self.pipeline_parallel_size
+
+    @property
+    def cards_needed(self) -> int:
+        """Cards of this launch: ranks of all replicas, or of those on this host where the command says how many."""
+        return self.world_size * (self.data_parallel_size_local or self.data_parallel_size)
 
     @property
     def expert_ranks(self) -> int:

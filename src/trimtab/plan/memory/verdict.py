@@ -70,7 +70,9 @@ def _before_kv(settings: Settings, rank: Rank) -> Judged | None:
             total=total,
         )
         return "oom_weights", (text,)
-    if checks_free_memory(settings.version, settings.engine) and settings.kv_cache_memory_bytes is None:
+    if rank.card.vendor == "cpu":
+        return _cpu(rank)
+    if checks_free_memory(settings.version, settings.engine):
         free = total - before
         if free < rank.requested.value:
             text = msg(
@@ -95,6 +97,20 @@ def _before_kv(settings: Settings, rank: Rank) -> Judged | None:
         )
         return "oom_profile", (text,)
     return None
+
+
+def _cpu(rank: Rank) -> Judged | None:
+    """The CPU engine refuses a KV cache larger than what the host has left (0.20 v1/worker/cpu_worker.py)."""
+    left = rank.card.total_gib - rank.weights.value - rank.context.counted.value
+    if rank.kv_cache.value <= left:
+        return None
+    text = msg(
+        "a KV cache of {kv:.1f} GiB is asked for; {left:.1f} GiB of the host's {total:.1f} are left beside the weights",
+        kv=rank.kv_cache.value,
+        left=left,
+        total=rank.card.total_gib,
+    )
+    return "free_memory_below_utilization", (text,)
 
 
 def _kv(settings: Settings, ranks: Sequence[Rank], held: Capacity) -> Judged | None:
