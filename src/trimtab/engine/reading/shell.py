@@ -40,6 +40,7 @@ DEEPEST = 6
 PROMPT = re.compile(rb"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+[^\s$#]*)?\$ |^[ \t]*!(?=\w)", re.MULTILINE)
 # PowerShell and cmd: a backtick or caret at the end of a line, with no other of its kind on the line.
 FOREIGN_CONTINUATION = re.compile(rb"^([^\n`^]*[ \t])[`^](?=\r?\n)", re.MULTILINE)
+LONE_OPERATOR = re.compile(rb"(?<=[ \t])(?:==|=~)(?=[ \t]*(?:[&|>;]|\\?\r?$))", re.MULTILINE)
 LAUNCH = re.compile(rb"vllm\s+serve|vllm\.entrypoints|vllm-openai")
 
 
@@ -101,6 +102,7 @@ def _masked(data: bytes) -> bytes:
     """The text with what is not shell made shell, each byte in its place: `<model>`, prompts, other continuations."""
     data = PLACEHOLDER.sub(lambda m: b"x" * len(m.group()), data)
     data = PROMPT.sub(lambda m: b" " * len(m.group()), data)
+    data = LONE_OPERATOR.sub(b"xx", data)
     return FOREIGN_CONTINUATION.sub(lambda m: m.group(1) + b"\\", data)
 
 
@@ -112,7 +114,7 @@ def split_words(layer: Layer, state: State, variables: Variables | None = None) 
     words: list[Word] = []
     for node in _statements(root):
         if node.type == "command":
-            for child in node.named_children:
+            for child in _parts(node):
                 part = child.named_children[0] if child.type == "command_name" else child
                 words += words_of(part, layer, variables or Variables({}, {}))
     return words
@@ -194,14 +196,14 @@ def _loop(node: Node, layer: Layer, state: State) -> None:
 def _command(node: Node, layer: Layer, state: State) -> None:
     env: dict[str, EnvUse] = dict(state.exported)
     words: list[Word] = []
-    for child in node.named_children:
+    for child in _parts(node):
         if child.type == "variable_assignment":
             name_node = child.child_by_field_name("name")
             name = (name_node.text or b"").decode("utf-8", "replace") if name_node else ""
             env[name] = _env(child, name, _assigned(child, child.child_by_field_name("value"), layer, state), layer)
         elif child.type == "command_name":
             words += words_of(child.named_children[0], layer, state.variables) if child.named_children else []
-        elif not child.type.endswith(("redirect", "comment")) and child.type != "herestring_redirect":
+        elif not child.type.endswith(("redirect", "comment")):
             words += words_of(child, layer, state.variables)
     if words and words[0].text.startswith("-") and (layer, node.start_byte) in state.joined:
         return
@@ -209,6 +211,11 @@ def _command(node: Node, layer: Layer, state: State) -> None:
         words += _cut_off(node, layer, state)
     if words:
         run(words, env, layer.root_span(Span(node.start_byte, node.end_byte)), state)
+
+
+def _parts(node: Node) -> list[Node]:
+    """A command's parts; the grammar takes a lone `==` for an operator, which to a command is a word."""
+    return [child for child in node.children if child.is_named or child.type in ("==", "=~", "=")]
 
 
 def _cut_off(node: Node, layer: Layer, state: State) -> list[Word]:
@@ -223,7 +230,7 @@ def _cut_off(node: Node, layer: Layer, state: State) -> list[Word]:
         while command.type in ("pipeline", "redirected_statement", "list") and command.named_children:
             command = command.named_children[0]
         if command.type == "command" and (command.text or b"").startswith(b"-"):
-            parts = [c.named_children[0] if c.type == "command_name" else c for c in command.named_children]
+            parts = [c.named_children[0] if c.type == "command_name" else c for c in _parts(command)]
             more = [w for part in parts for w in words_of(part, layer, state.variables)]
             what = msg("The command ends before this line: a shell takes {word} for a command.", word=more[0].text)
             state.problems.append(state.source.problem(what, more[0].source_span()))
