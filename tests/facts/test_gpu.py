@@ -74,6 +74,12 @@ def test_a_wrong_amount_is_said() -> None:
     assert "A10 has 24 GB, not 32 GB" in str(found.notes[0])
 
 
+def test_a_name_of_two_sizes_says_which_is_taken() -> None:
+    assert str(parse_gpus("A100").notes[0]) == "A100 comes with 40 or 80 GB; 80 GB are reckoned with"
+    assert not parse_gpus("A100-40").notes
+    assert not parse_gpus("RTX 4090").notes
+
+
 def test_mixed_kinds_are_named() -> None:
     found = parse_gpus("RTX 5070 Ti 16GB + RTX 5090 D 32GB")
     assert found.count == 2

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from trimtab.errors import ModelError, UsageError
-from trimtab.facts.architectures.traits import DECODERS
+from trimtab.facts.architectures.registry import known_architectures
 from trimtab.facts.catalogue import lookup as catalogue
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.facts.probe.cached import CachedRepo
@@ -69,7 +69,7 @@ def require_known(model: Model) -> Model:
     if model.known or model.own_code:
         return model
     name = model.facts.architecture
-    near = get_close_matches(name, DECODERS, 1, 0.5)
+    near = get_close_matches(name, known_architectures(), 1, 0.5)
     close = msg("; the nearest known one is {near}", near=near[0]) if near else ""
     raise ModelError(
         msg("{ref}: the architecture {name!r} is not known{close}", ref=model.ref, name=name, close=close),

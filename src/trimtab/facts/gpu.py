@@ -80,6 +80,7 @@ class _Memory(msgspec.Struct, frozen=True):
     usable_gib: float
     source: Source
     note: str
+    rare: bool = False
 
 
 class _Device(msgspec.Struct, frozen=True):
@@ -224,6 +225,13 @@ def _unknown(name: str, spec: str) -> UsageError:
 def _with_memory(device: _Device, amount: float | None, unit: str) -> tuple[Gpu, list[Message]]:
     memory = device.memories[0]
     notes: list[Message] = []
+    usual = sorted(m.nominal_gb for m in device.memories if not m.rare)
+    if amount is None and len(usual) > 1:
+        sizes = " or ".join(f"{n:g}" for n in usual)
+        notes.append(
+            msg("{name} comes with {sizes} GB; {used:g} GB are reckoned with", name=device.name, sizes=sizes,
+                used=memory.nominal_gb)
+        )  # fmt: skip
     if amount is not None:
         gb = amount if unit == "GB" else amount / GIB_PER_GB
         memory = min(device.memories, key=lambda m: min(abs(m.nominal_gb - gb), abs(m.nominal_gb - amount)))

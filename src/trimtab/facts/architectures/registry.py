@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from trimtab.facts.architectures import deepseek_v4, encoders, hybrids, mixed, step
+from trimtab.facts.architectures import deepseek_v4, eagle, encoders, hybrids, mixed, step
 from trimtab.facts.architectures.decoder import Outline, build_decoder
 from trimtab.facts.architectures.drafts import with_drafts
-from trimtab.facts.architectures.multimodal import build_towers, decoder_architecture
+from trimtab.facts.architectures.multimodal import WRAPPERS, build_towers, decoder_architecture
 from trimtab.facts.architectures.traits import DECODERS, GEMMA, LLAMA, Traits
 from trimtab.facts.keys import Keys
 
@@ -32,6 +32,21 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
     "NemotronHPuzzleForCausalLM": (hybrids.nemotron_h, NOPE),
     "Lfm2ForCausalLM": (hybrids.lfm2, TIED),
     "Lfm2MoeForCausalLM": (hybrids.lfm2, TIED),
+    "EagleLlamaForCausalLM": (eagle.eagle, LLAMA),
+    "EagleMistralForCausalLM": (eagle.eagle, LLAMA),
+    **dict.fromkeys(
+        (
+            "Eagle3LlamaForCausalLM",
+            "LlamaForCausalLMEagle3",
+            "Eagle3Qwen3ForCausalLM",
+            "Eagle3Qwen2_5vlForCausalLM",
+            "Eagle3Qwen3vlForCausalLM",
+            "Eagle3MiniMaxM2ForCausalLM",
+            "PeagleLlamaForCausalLM",
+            "PEagleDraftModel",
+        ),
+        (eagle.eagle3, LLAMA),
+    ),
     "DeepseekV4ForCausalLM": (deepseek_v4.deepseek_v4, LLAMA),
     "Step3TextForCausalLM": (step.step3, LLAMA),
     "Step3p5ForCausalLM": (step.step3p5, LLAMA),
@@ -61,6 +76,11 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
         ("MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM", "MiniMaxForCausalLM"), (hybrids.minimax01, LLAMA)
     ),
 }
+
+
+def known_architectures() -> tuple[str, ...]:
+    """Every architecture that is read as what it is, plain or multimodal."""
+    return (*BUILDERS, *WRAPPERS)
 
 
 def architecture_of(top: Keys) -> str:
