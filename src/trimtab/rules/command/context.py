@@ -128,6 +128,10 @@ class CommandContext:
         edits = tuple(set_flag(self.command, name, value))
         return Fix(edits, grade) if edits else None
 
+    def set_bare(self, use: FlagUse, grade: Grade = Grade.SAFE) -> Fix:
+        """The fix that leaves the flag without a value."""
+        return Fix(tuple(set_flag(self.command, use.name, None)), grade)
+
     def remove(self, use: FlagUse, grade: Grade = Grade.SAFE) -> Fix:
         """The fix that takes the flag out."""
         return Fix(tuple(remove_flag(self.command, use.name)), grade)
