@@ -26,6 +26,8 @@ from trimtab.supervisor.environments import Engine, vllm_argv
 from trimtab.supervisor.progress import Observer
 
 DEMO_NAME = "smollm2-135m-instruct"
+DEMO_CONTEXT = 4096
+"""Half of what the model takes: a prompt of 8,192 tokens, which verification sends, takes a minute on a busy laptop."""
 DEMO_PINNED: Mapping[str, object] = {"enforce_eager": True}
 """The demo starts without torch.compile: a first token in well under half the time, and nobody benchmarks a demo."""
 OURS = ("host", "port", "api-key")
@@ -76,7 +78,7 @@ def demo_launch(progress: Observer, pinned: tuple[FlagUse, ...], wanted: Wanted)
     found = find_model(str(directory), None, _Silent())
     flags = {**DEMO_PINNED, **pinned_of(pinned)}
     task = Task(str(directory), DEMO_NAME, found.facts, cards_of(cpu_set()), engine.version, flags)
-    return _planned(engine, task, Wish(wanted.context, wanted.concurrency))
+    return _planned(engine, task, Wish(wanted.context or DEMO_CONTEXT, wanted.concurrency))
 
 
 def launch_of(subject: Subject, wanted: Wanted, watcher: TransferObserver) -> Launch:
