@@ -64,6 +64,9 @@ def _take(node: MappingNode, yaml: Yaml, state: shell.State) -> set[int]:
     is_predictor = {"modelFormat", "args"} <= set(yaml.entries(model))
     if model and is_predictor and kubernetes.read_container(model, entries, yaml, state, managed=True):
         taken.add(id(model))
+    # The values of a Helm chart: image.command beside image.repository.
+    if {"repository", "command"} <= set(entries) and kubernetes.read_container(node, {}, yaml, state):
+        taken.add(id(entries["command"]))
     return taken
 
 

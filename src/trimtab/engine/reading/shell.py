@@ -270,7 +270,7 @@ def read_box(box: Box, state: State) -> bool:
     """Take the launch that a container is; False where it is none."""
     if box.facts is not None and box.entry:
         box.facts = replace(box.facts, entrypoint=entry_value(box.entry))
-    words = [*(box.entry or []), *box.args]
+    words = [*(word for word in box.entry or [] if word.text), *box.args]  # --entrypoint "" leaves the arguments alone
     script = script_of(words)
     if script is not None:
         return _read_script(script, box, state)
