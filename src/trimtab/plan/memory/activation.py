@@ -8,7 +8,7 @@ from trimtab.facts.derived import Derived
 from trimtab.facts.layers import Attention, LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB
-from trimtab.plan.memory.caches import state_bytes
+from trimtab.plan.memory.caches import is_packed, state_bytes
 from trimtab.plan.memory.encoder import encoder_peak
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.parallel import Stage
@@ -78,11 +78,17 @@ def peak_of(settings: Settings, model: ModelFacts, stage: Stage, *, samples: boo
     )
 
 
+HYPER_STREAMS = 16
+"""DeepSeek V4's hyper-connections: four residual streams before and after a layer, and their mixing in fp32."""
+
+
 def _streams(settings: Settings, model: ModelFacts, stage: Stage) -> int:
     """Tensors of tokens x hidden size alive at the widest point: input, residual, output and, by model, more."""
     alive = 3 if model.architecture in FREES_GATE_UP else 4
     if model.architecture.startswith(SANDWICH_NORMS):
         alive += 1
+    if is_packed(model.layers):
+        alive += HYPER_STREAMS
     if settings.tensor_parallel_size > 1:
         alive += 1
     return alive if stage.last else alive - 1
@@ -111,17 +117,19 @@ def _moe_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
     moe = layer.moe
     if moe is None:
         return 0
-    inner = moe.intermediate // settings.expert_tensor_ranks
+    inner, hidden, element = moe.intermediate // settings.expert_tensor_ranks, model.hidden_size, model.element_bytes
     tokens = settings.max_num_batched_tokens * settings.data_parallel_size
-    if settings.version < (0, 13) and not _deep_gemm(settings, layer):
-        rows = min(tokens, MOE_CHUNK_TOKENS) * moe.per_token
-        gathered = 2 * tokens * model.hidden_size if settings.data_parallel_size > 1 else 0
-        return (rows * (max(2 * inner, model.hidden_size) + inner) + gathered) * model.element_bytes
-    rows = tokens * moe.per_token
+    fp8 = any(w.part == "experts" and w.scheme.bits == 8 for w in layer.weights)
     if _deep_gemm(settings, layer):
-        rows += -(-moe.experts // settings.expert_ranks) * 127
-        return rows * (2 * max(2 * inner, model.hidden_size) * model.element_bytes + model.hidden_size)
-    return rows * (max(inner, model.hidden_size) + max(2 * inner, model.hidden_size)) * model.element_bytes
+        rows = tokens * moe.per_token + -(-moe.experts // settings.expert_ranks) * 127
+        return rows * (2 * max(2 * inner, hidden) * element + hidden)
+    if settings.version >= (0, 13):
+        return tokens * moe.per_token * (max(inner, hidden) + max(2 * inner, hidden)) * element
+    chunk = min(tokens, MOE_CHUNK_TOKENS)
+    rows = chunk * moe.per_token
+    gathered = 2 * tokens * hidden if settings.data_parallel_size > 1 else 0
+    quantised = chunk * hidden + rows * inner if fp8 else 0
+    return (rows * (max(2 * inner, hidden) + inner) + gathered) * element + quantised
 
 
 def _deep_gemm(settings: Settings, layer: LayerFacts) -> bool:

@@ -17,6 +17,8 @@ LOADED_GIB = 0.06
 """Kernel modules loaded between the snapshot and the end of the profile run: 0.01-0.09 in logs of 0.7 to 0.26."""
 LOADED_BY_RELEASE = (((0, 27), 0.28), ((0, 20), 0.14))
 """The same in later releases, which load more libraries: what nine starts of 0.21 to 0.28 leave unexplained else."""
+RESERVED_SLACK_GIB = 0.2
+"""What 0.6.5 and 0.6.6 count too: segments held for the weights beyond them (utils.py memory_profiling)."""
 LOADED_HOPPER_GIB = 0.22
 """The same with FlashAttention 3 on Hopper from 0.11: measured on H200; 0.06 with NCCL, which loads them before."""
 LOADED_ROCM_GIB = 1.6
@@ -52,6 +54,8 @@ def context(settings: Settings, card: Card) -> Context:
     before = base + (nccl if after else 0.0)
     loaded = _loaded(settings, card, nccl > 0)
     counted = loaded + (0.0 if after else nccl)
+    if (0, 6, 5) <= settings.version < (0, 7):
+        counted += RESERVED_SLACK_GIB
     if counts_context(settings.version, settings.engine):
         counted += base
     if peak_rule(settings.version, settings.engine) == "torch":
@@ -74,7 +78,7 @@ def _loaded(settings: Settings, card: Card, nccl: bool) -> float:
         return LOADED_ROCM_GIB
     found = next((gib for since, gib in LOADED_BY_RELEASE if settings.version >= since), LOADED_GIB)
     if nccl and snapshot_after_nccl(settings.version):
-        return LOADED_GIB
+        return found if settings.version >= (0, 27) and settings.tensor_parallel_size > 1 else LOADED_GIB
     if 9.0 <= card.capability < 10.0 and settings.version >= (0, 11):
         return max(found, LOADED_HOPPER_GIB)
     return LOADED_GIB if (0, 26) <= settings.version < (0, 27) else found

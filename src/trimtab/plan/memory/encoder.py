@@ -12,17 +12,30 @@ INTERPOLATED_WIDTHS = 15.6
 """Copies of patches x width alive while Qwen3-VL's towers interpolate their positions: four corners, their weighted
 copies, the sum, and the pixels (qwen3_vl.py `fast_pos_embed_interpolate`). A start of 0.20.0 fixed the number."""
 
+CROSS_WIDTHS = 17
+"""Copies of patches x width alive in Llama 3.2's tower: its MLP, and the five layers whose states it keeps."""
+
 
 def encoder_peak(settings: Settings, model: ModelFacts) -> int:
     """Bytes of the largest tower's activations for the items of one batch (gpu_model_runner.py `profile_run`).
 
     The V2 runner profiles no encoder before 0.28; V0 does it within the sequences of its one run.
     """
-    if not settings.encoder or not settings.profile_encoder or settings.engine == "V0":
+    if not settings.encoder or not settings.profile_encoder:
         return 0
+    if settings.engine == "V0":
+        return _v0(settings, model)
     if settings.runner == "v2" and settings.version < (0, 28):
         return 0
     return max((_tower(settings, model, tower) for tower in model.towers), default=0)
+
+
+def _v0(settings: Settings, model: ModelFacts) -> int:
+    """Models with cross-attention profile an image in every sequence (0.7.3 worker/enc_dec_model_runner.py)."""
+    if not any(x.attention is not None and x.attention.cross for x in model.layers):
+        return 0
+    items = [settings.max_num_seqs * (t.tokens_per_item or 0) * t.hidden_size for t in model.towers]
+    return int(max(items, default=0) * CROSS_WIDTHS * model.element_bytes)
 
 
 def _tower(settings: Settings, model: ModelFacts, tower: Tower) -> int:
