@@ -13,7 +13,7 @@ from trimtab.facts.keys import Keys
 from trimtab.facts.layers import Draft, LayerFacts, Tower
 from trimtab.facts.overlay import pack_head, pack_layers
 from trimtab.facts.packing import read_quantisation
-from trimtab.facts.positions import positions, rope_scaling
+from trimtab.facts.positions import positions, rope_scaling, shortest_positions
 from trimtab.facts.quantisation import Quantisation
 from trimtab.facts.rotary import rotary_tables
 from trimtab.facts.tensors import TensorHeaders
@@ -72,8 +72,8 @@ class ModelFacts:
     notes: tuple[str, ...] = ()
     own_code: bool = False
     """Whether the config names Python code that the checkpoint brings (`auto_map`)."""
-    declared_length: int = 0
-    """The config's `model_max_length`, up to which vLLM lets a longer context than `max_positions` pass; 0: none."""
+    shortest_positions: int = 0
+    """The smallest of the config's position limits; `model_max_length` counts above them from vLLM 0.4 on."""
 
     @property
     def num_layers(self) -> int:
@@ -176,7 +176,7 @@ def read_model(
         stored_bytes_measured=tensors.size_bytes if tensors is not None else None,
         notes=outline.notes,
         own_code=top.has("auto_map"),
-        declared_length=text.integer("model_max_length", low=1) or 0,
+        shortest_positions=shortest_positions(text),
     )
 
 

@@ -13,7 +13,7 @@ POSITION_KEYS = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_target_positions",
     "max_sequence_length", "max_seq_length", "seq_len",
 )  # fmt: skip
-"""In vLLM's order (config/model.py, _get_and_verify_max_len); it takes the smallest that is set."""
+"""In vLLM's order (config/model.py, _get_and_verify_max_len): the smallest counts, but model_max_length before all."""
 UNSCALED = ("default", "mrope", "su", "longrope", "llama3", "linear_none")
 NO_SCALING: Mapping[str, object] = MappingProxyType({})
 
@@ -34,12 +34,16 @@ def rope_scaling(keys: Keys) -> Mapping[str, object]:
     return NO_SCALING
 
 
+def shortest_positions(keys: Keys) -> int:
+    """The smallest of the config's position limits, 0 when it names none."""
+    return min((n for n in (keys.integer(name, low=1) for name in POSITION_KEYS) if n), default=0)
+
+
 def positions(keys: Keys, rope: Mapping[str, object]) -> int:
     """The longest context that vLLM derives: yarn, linear and dynamic scaling multiply it; others are within it."""
-    found = [n for n in (keys.integer(name, low=1) for name in POSITION_KEYS) if n]
-    if not found:
+    longest = keys.integer("model_max_length", low=1) or shortest_positions(keys)
+    if not longest:
         return 0
-    longest = min(found)
     factor = rope.get("factor")
     kind = rope.get("rope_type")
     if keys.text("model_type").startswith("gemma3"):

@@ -35,6 +35,11 @@ RULES: dict[str, str] = {
     "CMD505": "command.oom_cuda_graph",
     "CMD506": "command.utilization_unsafe",
     "CMD507": "command.free_memory_below_utilization",
+    "CMD508": "command.more_sequences_than_kv_blocks",
+    "CMD509": "command.more_sequences_than_state_blocks",
+    "CMD510": "command.batched_tokens_below_hybrid_block",
+    "CMD512": "command.prefix_shorter_than_hybrid_block",
+    "CMD513": "command.batched_tokens_too_large",
 }
 
 # code -> why it went, and what took its place

@@ -137,8 +137,8 @@ def _variant(entry: Entry, real: str, scheme: dict[str, Any]) -> Found:
 
 
 def _for_model(entry: Entry, scheme: dict[str, Any]) -> dict[str, Any]:
-    """Qwen's, DeepSeek's and Z.ai's own FP8 variants have scales per block of 128 x 128."""
-    if scheme is _FP8 and entry.ids[0].split("/")[0] in ("Qwen", "deepseek-ai", "zai-org", "MiniMaxAI"):
+    """Qwen's, DeepSeek's and MiniMax's own FP8 variants have scales per block of 128 x 128."""
+    if scheme is _FP8 and entry.ids[0].split("/")[0] in ("Qwen", "deepseek-ai", "MiniMaxAI"):
         return {**scheme, "weight_block_size": [128, 128]}
     return scheme
 

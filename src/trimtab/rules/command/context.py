@@ -16,6 +16,7 @@ from trimtab.rules.rule import Fact, FactMissing, Fix, Grade
 from trimtab.rules.runner import release
 
 if TYPE_CHECKING:
+    from trimtab.plan.memory.card import Card
     from trimtab.plan.memory.whatif import WhatIf
 
 
@@ -74,23 +75,41 @@ class CommandContext:
     @cached_property
     def memory(self) -> WhatIf | None:
         """The memory model of this launch; None where its own flags contradict it (other rules then speak)."""
-        model, gpus = self.require_model(), self.require_gpus()
-        from trimtab.plan.memory import cards_of, given_of
+        from trimtab.plan.memory import cards_of
+
+        self.require_model()
+        return None if self.on_cpu else self._case(cards_of(self.require_gpus()))
+
+    @property
+    def shape(self) -> WhatIf | None:
+        """The memory model where no GPU is named: on cards of 80 GiB. For what no card decides, as block sizes."""
+        from trimtab.plan.memory import Card
+
+        return self.memory if self.gpus is not None else self._case((Card("", 80.0),))
+
+    def _case(self, cards: tuple[Card, ...]) -> WhatIf | None:
+        from trimtab.plan.memory import given_of
         from trimtab.plan.memory import release as memory_release
         from trimtab.plan.memory.whatif import WhatIf
 
-        if self.on_cpu:
-            return None
-        cards = cards_of(gpus)
         needed = (self.integer("tensor-parallel-size", 1) or 1) * (self.integer("pipeline-parallel-size", 1) or 1)
         if len(cards) == 1:
             cards = cards * needed
+        if not self._splits():
+            return None
         try:
-            found = WhatIf(given_of(self.command), memory_release(self.version), model, cards)
+            found = WhatIf(given_of(self.command), memory_release(self.version), self.require_model(), cards)
             found.budget()
         except (UsageError, ModelError):
             return None
         return found
+
+    def _splits(self) -> bool:
+        """Whether the tensor-parallel size suits the model; rules of their own say where it does not."""
+        from trimtab.rules.command.facts import first_cut, heads_allow
+
+        model, tensor = self.require_model(), self.integer("tensor-parallel-size", 1) or 1
+        return heads_allow(model, tensor) and first_cut(self, model, tensor) is None
 
     def at_least(self, version: str) -> bool:
         """Whether the vLLM in question is `version` or newer."""

@@ -17,7 +17,7 @@ from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Grade, Rule, Severity
 
 OVERRIDES = ("hf-overrides", "rope-scaling", "rope-theta", "hf-config-path")
-ALLOWS_DECLARED_SINCE = "0.4"
+HEEDS_MODEL_MAX_LENGTH_SINCE = "0.4"
 
 
 def check(context: CommandContext) -> Iterator[Finding]:
@@ -26,10 +26,9 @@ def check(context: CommandContext) -> Iterator[Finding]:
     if use is None or asked is None or _overridden(context):
         return
     model = context.require_config()
-    derived = model.max_positions
+    declared = context.at_least(HEEDS_MODEL_MAX_LENGTH_SINCE)
+    derived = model.max_positions if declared or model.rope_scaling else model.shortest_positions
     if not derived or asked <= derived:
-        return
-    if context.at_least(ALLOWS_DECLARED_SINCE) and asked <= model.declared_length:
         return
     yield Finding(
         msg(

@@ -108,7 +108,7 @@ def _choices(name: str, settings: Settings) -> Sequence[object]:
         case "max_model_len":
             return powers(1024, settings.max_model_len - 1)
         case "max_num_seqs":
-            return powers(1, settings.max_num_seqs - 1)
+            return range(1, settings.max_num_seqs)
         case "max_num_batched_tokens":
             return [n for n in powers(512, settings.max_num_batched_tokens - 1) if n % 512 == 0]
         case "kv_cache_memory_bytes":
