@@ -143,9 +143,10 @@ def read_model(
     shape = outline.shape
     rope = rope_scaling(text)
     quantisation = read_quantisation(top, text)
-    layers, head, drafts = outline.layers, outline.head, outline.drafts
+    layers, head, drafts, embedding = outline.layers, outline.head, outline.drafts, outline.embedding
     if quantisation is not None:
         layers, head = pack_layers(layers, quantisation), pack_head(head, quantisation)
+        embedding = pack_head(embedding, quantisation)
         drafts = tuple(replace(d, layers=pack_layers(d.layers, quantisation, len(layers))) for d in drafts)
     attention = next((layer.attention for layer in layers if layer.attention is not None), None)
     return ModelFacts(
@@ -162,7 +163,7 @@ def read_model(
         max_positions=positions(text, rope),
         rope_scaling=rope,
         tied_embeddings=outline.tied,
-        embedding=outline.embedding,
+        embedding=embedding,
         layers=layers,
         head=head,
         towers=outline.towers,

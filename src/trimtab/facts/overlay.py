@@ -40,10 +40,12 @@ def pack_layers(layers: Iterable[LayerFacts], quantisation: Quantisation, first:
 
 
 def pack_head(weights: Iterable[Weight], quantisation: Quantisation) -> tuple[Weight, ...]:
-    """The output matrix is packed only where the config says so."""
+    """The output matrix is packed only where the config says so; of all methods only GGUF packs embeddings."""
     if not quantisation.lm_head:
         return tuple(weights)
-    return tuple(replace(w, scheme=quantisation.scheme) if w.part == "lm_head" else w for w in weights)
+    parts = ("lm_head", "embedding") if quantisation.method == "gguf" else ("lm_head",)
+    scheme = quantisation.scheme
+    return tuple(replace(w, scheme=scheme) if w.part in parts and w.into > 1 else w for w in weights)
 
 
 def _absorbed(weights: Iterable[Weight]) -> tuple[Weight, ...]:

@@ -189,8 +189,11 @@ def _torchao(keys: Keys) -> Quantisation:
 
 
 def _gguf(keys: Keys) -> Quantisation:
-    """Each tensor has its own type: `gguf_model` lays them over the weights."""
-    return Quantisation("gguf", ())
+    """Each tensor has its own type, which `gguf_model` lays over the weights; `bits` is a mean for all of them."""
+    bits = keys.number("bits")
+    if bits is None:
+        return Quantisation("gguf", ())
+    return Quantisation("gguf", (Group(Scheme("gguf", bits, scale_bytes=0)),), lm_head=True)
 
 
 def _experts_int8(keys: Keys) -> Quantisation:

@@ -38,17 +38,25 @@ def test_size_of_the_catalogue() -> None:
         ("neuralmagic/Meta-Llama-3.1-70B-Instruct-quantized.w8a8", "meta-llama/Meta-Llama-3.1-70B-Instruct",
          "compressed-tensors"),
         ("unsloth/QwQ-32B-unsloth-bnb-4bit", "Qwen/QwQ-32B", "bitsandbytes"),
+        ("Llama-3.2-3B-Instruct Q8_0 GGUF", "meta-llama/Llama-3.2-3B-Instruct", "gguf"),
+        ("Qwen/Qwen3.8-27B NVFP4 build (19.75 GiB loaded)", "Qwen/Qwen3.8-27B", "modelopt"),
+        ("mratsim/MiniMax-M2.1-FP8-INT4-AWQ", "MiniMaxAI/MiniMax-M2.1", "awq"),
         ("Qwen/Qwen3-235B-A22B-FP8", "Qwen/Qwen3-235B-A22B", "fp8"),
     ],
 )  # fmt: skip
 def test_ids_as_people_write_them(asked: str, found: str, variant: str) -> None:
     result = find_model(asked)
     assert (result.id, result.variant) == (found, variant)
-    assert bool(variant) == any("read off the id" in a for a in result.assumed)
+    assert bool(variant) == any("read off the id" in a for a in result.facts().assumed)
 
 
 def test_a_variant_is_smaller_than_its_model() -> None:
     assert find_model("Qwen/Qwen3-14B-AWQ").facts().stored_bytes < find_model("Qwen/Qwen3-14B").facts().stored_bytes / 2
+
+
+def test_a_gguf_variant_has_its_mean_bits() -> None:
+    facts = find_model("Llama-3.2-3B-Instruct-Q8_0-GGUF").facts()
+    assert facts.stored_bytes / facts.parameters == pytest.approx(8.5 / 8, rel=0.001)
 
 
 def test_a_typo_names_the_nearest() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -46,7 +46,9 @@ class Found:
     assumed: tuple[str, ...]
 
     def facts(self) -> ModelFacts:
-        return read_model(self.config)
+        """The model's facts; what the look-up takes on trust is among their `assumed`."""
+        facts = read_model(self.config)
+        return replace(facts, assumed=(*facts.assumed, *self.assumed))
 
 
 @cache
@@ -69,7 +71,8 @@ def _by_id() -> Mapping[str, tuple[Entry, str]]:
 
 def find_model(model_id: str) -> Found:
     """The catalogue's model for a hub id. ModelError names the nearest ids when there is none."""
-    wanted = re.sub(r"\s+", "-", model_id.strip().strip("/").lower())
+    wanted = re.sub(r"\([^)]*\)|\b(build|checkpoint)\b", " ", model_id.lower()).strip().strip("/")
+    wanted = re.sub(r"\s+", "-", wanted)
     for name in (wanted, wanted.rpartition("/")[2]):
         if name in _by_id():
             entry, real = _by_id()[name]
@@ -115,11 +118,20 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
                                                       "group_size": 128, "symmetric": True})),
 )  # fmt: skip
 """What the end of an id says of its quantisation: how its publishers usually make such a variant."""
+GGUF_BITS = {
+    "q2_k": 3.1593, "q3_k_s": 3.6429, "q3_k_l": 4.2979, "q4_0": 4.5, "q4_k_s": 4.6672,
+    "q4_k_m": 4.8944,
+    "q5_0": 5.5, "q5_k_s": 5.5704, "q5_k_m": 5.7036, "q6_k": 6.5633, "q8_0": 8.5,
+}  # fmt: skip
+"""Mean bits a weight of llama.cpp's mixes (its tools/quantize/README.md, Llama-3.1-8B)."""
 _ENDINGS = tuple((re.compile(rf"[-_.](?:{pattern})$"), config) for pattern, config in VARIANTS)
 
 
 def _without_variant(name: str) -> tuple[str, dict[str, Any] | None]:
     name = re.sub(r"[-_](gguf|hf|bf16|fp16|original)$", "", name)
+    gguf = re.search(r"[-_.](q\d_(?:k(?:_[sml])?|[01]))$", name)
+    if gguf is not None and gguf.group(1) in GGUF_BITS:
+        return name[: gguf.start()], {"quant_method": "gguf", "bits": GGUF_BITS[gguf.group(1)]}
     for ending, config in _ENDINGS:
         found = ending.search(name)
         if found is not None:
