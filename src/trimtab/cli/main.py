@@ -19,6 +19,8 @@ from trimtab.messages import msg
 
 # One line a verb: its module, and the Typer app or function in it. Only the module of the verb asked for is imported.
 VERBS: dict[str, str] = {
+    "explain": "trimtab.cli.explain:run",
+    "flags": "trimtab.cli.flags:app",
     "budget": "trimtab.cli.budget:run",
     "lint": "trimtab.cli.lint:run",
     "up": "trimtab.cli.up:run",

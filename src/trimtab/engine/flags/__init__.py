@@ -15,7 +15,7 @@ from trimtab.engine.flags.history import (
     takes_value,
 )
 from trimtab.engine.flags.spec import Accepts, BatchDefault, EnvSpec, FlagSpec, Kind
-from trimtab.engine.flags.table import FlagTable, minors
+from trimtab.engine.flags.table import FlagTable, minors, nearest
 
 __all__ = [
     "DUMP_SCRIPT",
@@ -36,6 +36,7 @@ __all__ = [
     "history",
     "known_names",
     "minors",
+    "nearest",
     "successor",
     "takes_value",
 ]

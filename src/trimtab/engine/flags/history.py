@@ -13,7 +13,7 @@ import msgspec
 from trimtab.engine.flags.spec import FlagSpec
 from trimtab.engine.flags.table import FlagTable
 from trimtab.engine.flags.versions import minors, nearest_table, read
-from trimtab.messages import Message, msg
+from trimtab.messages import Message
 
 WATCHED = ("kind", "values", "choices", "default", "aliases", "negations", "deprecated", "no_op")
 
@@ -45,7 +45,7 @@ class Successor(msgspec.Struct, frozen=True):
     @property
     def message(self) -> Message:
         """The advice, in both languages."""
-        return msg("{how}", how=Message(self.how, zh=self.zh))
+        return Message(self.how, {}, self.zh)
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -119,6 +119,12 @@ def takes_value(name: str) -> bool | None:
 def known_names() -> tuple[str, ...]:
     """Every flag name that any version has or had."""
     return tuple(sorted({entry.name for entry in _flags().values()}))
+
+
+def spelling_of(name: str) -> str | None:
+    """The flag's own name for any spelling that some version took, None for a word no version knew."""
+    entry = _flags().get(_canonical(name.partition("=")[0].split(".")[0]))
+    return entry.name if entry else None
 
 
 def changes(name: str) -> tuple[Change, ...]:

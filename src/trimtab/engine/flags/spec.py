@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 Kind = Literal["switch", "bool", "int", "float", "str", "size", "json", "json-or-str", "name=path"]
-"""What a value is. switch: none is given; size: an integer, from 0.10 on also 4k (thousands) or 4K (1,024s)."""
+"""What a value is. switch: none is given; size: an integer, also written 4k (thousands) or 4K (1,024s)."""
 
 
 class FlagSpec(msgspec.Struct, frozen=True):

@@ -1,0 +1,42 @@
+"""`trimtab explain [FLAG|VARIABLE|TERM]`: what it does, its history by version, advice and traps."""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+from typing import Annotated
+
+import typer
+
+from trimtab.cli.format.explain import explanation_json, explanation_text, overview_json, overview_text
+from trimtab.cli.options import AsJson, VllmVersion
+from trimtab.engine import flags
+from trimtab.engine.flags import FlagTable
+from trimtab.engine.flags.about import term_names
+from trimtab.engine.flags.explanation import explain
+from trimtab.errors import UsageError
+from trimtab.messages import msg
+
+
+def run(
+    subject: Annotated[str | None, typer.Argument(metavar="[FLAG|VARIABLE|TERM]", help="What to explain.")] = None,
+    vllm: VllmVersion = None,
+    json: AsJson = False,
+) -> int:
+    """Explain a flag, an environment variable or a term; alone: the flags that decide most launches."""
+    lang = os.environ.get("TRIMTAB_LANG", "en")
+    table = FlagTable.for_version(vllm)
+    if subject is None:
+        print(overview_json(table) if json else overview_text(table, lang))
+        return 0
+    found = explain(subject, table)
+    if found is None:
+        raise _unknown(subject)
+    print(explanation_json(found) if json else explanation_text(found, lang))
+    return 0
+
+
+def _unknown(subject: str) -> UsageError:
+    near = [*flags.nearest(subject, flags.known_names()), *get_close_matches(subject.lower(), term_names(), cutoff=0.5)]
+    hint = msg("Nearest: {names}", names=", ".join(near)) if near else msg("trimtab explain lists the groups.")
+    return UsageError(msg("{name!r} is no flag, variable or term of any vLLM known here", name=subject), hint=hint)

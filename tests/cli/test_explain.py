@@ -1,0 +1,90 @@
+"""`trimtab explain` and `trimtab flags diff` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trimtab.cli.main import run
+from trimtab.engine import flags
+from trimtab.engine.flags.about import about, short_list, term_names
+from trimtab.engine.flags.explanation import explain
+
+
+def test_explain_of_a_gone_flag_says_since_when_and_what_instead(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--vllm", "0.33", "swap-space"]) == 0
+    text = capsys.readouterr().out
+    assert "0.17" in text
+    assert "--kv-offloading-size" in text
+
+
+def test_explain_alone_lists_the_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain"]) == 0
+    text = capsys.readouterr().out
+    for heading in ("Model loading", "Memory", "Concurrency", "Parallelism", "Service"):
+        assert heading in text
+    assert "not in vLLM" in text
+
+
+def test_explain_in_chinese(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--lang", "zh", "explain", "max_model_len"]) == 0
+    assert "400" in capsys.readouterr().out
+
+
+def test_explain_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "VLLM_USE_V1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == "trimtab.explain/1"
+    assert found["present"] is False
+    assert found["known"] == {"since": "0.6", "until": "0.10"}
+
+
+@pytest.mark.parametrize(("word", "near"), [("max-modellen", "--max-model-len"), ("kv cash", "kv cache")])
+def test_unknown_word_names_the_nearest(word: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", word]) == 2
+    assert near in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["", "-", "--", "\x00", "%s", "{x}", "a" * 10_000])
+def test_odd_words_are_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--json", "--", word]) in (0, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_diff(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["flags", "diff", "0.10", "0.33", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    removed = {row["name"]: row["instead"] for row in found["removed"]}
+    assert "--swap-space" in removed
+    assert {"name": "--cuda-graph-sizes", "to": "--cudagraph-capture-sizes"} in found["renamed"]
+    assert any(c["name"] == "--gpu-memory-utilization" and c["after"] == 0.92 for c in found["changed"])
+
+
+def test_diff_with_itself_is_empty() -> None:
+    found = flags.diff("0.26", "0.26")
+    assert (found.added, found.removed, found.changed) == ((), (), ())
+
+
+def test_diff_of_no_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["flags", "diff", "0.10", "latest"]) == 2
+    assert "latest" in capsys.readouterr().err
+
+
+def test_every_word_of_ours_is_about_a_real_flag_in_both_languages() -> None:
+    known = set(flags.known_names())
+    written = [entry for name in known if (entry := about(name))]
+    assert len(written) >= 80
+    for entry in (*written, *short_list()):
+        assert entry.name in known
+        assert entry.what.en != entry.what.zh
+        assert set(entry.goes_with) | set(entry.excludes) <= known
+
+
+def test_every_term_is_explained() -> None:
+    table = flags.FlagTable.for_version()
+    for name in term_names():
+        found = explain(name, table)
+        assert found is not None
+        assert found.term is not None
+        assert set(found.term.flags) <= set(flags.known_names())
