@@ -71,7 +71,9 @@ def main() -> None:
     rows = list(records())
     excluded = reasons("excluded.csv")
     cases, out = predict(rows, excluded)
-    print(f"{len(rows)} records, {len(cases)} predicted, {len(out)} left out ({len(out) / len(rows):.0%})")
+    left = sum(row["id"] in excluded for row, _ in out)
+    print(f"{len(rows)} records; {len(cases) + left} are counted (release known to the minor, known card and model, no "
+          f"fork), of these {len(cases)} predicted and {left} left out with a reason ({left / (len(cases) + left):.0%})")  # fmt: skip
     print(f"flags that are the version's defaults: {sum(c.null_flags for c in cases)}")
     tables(cases)
     verdicts(cases)
@@ -85,8 +87,9 @@ def main() -> None:
 
 def records() -> Iterable[Mapping[str, Any]]:
     for file in sorted(DATA.glob("*.jsonl")):
-        for text in file.read_text().splitlines():
-            yield json.loads(text)
+        for row in map(json.loads, file.read_text().splitlines()):
+            if "observed" in row:
+                yield row
 
 
 def reasons(name: str) -> Mapping[str, str]:

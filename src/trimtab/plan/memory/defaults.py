@@ -101,7 +101,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         num_speculative_tokens=drafted,
         disable_hybrid_kv_cache_manager=bool(given.switch("disable_hybrid_kv_cache_manager")),
         async_scheduling=_async(given, version, pipeline, method),
-        estimate_graphs=given.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "1") != "0",
+        estimate_graphs=_estimates(given, version, cards),
         mamba_cache_mode=_mamba_mode(given, version, model, prefix, hybrid),
         ssm_bytes=_ssm_bytes(given, model),
         mamba_block_size=given.number("mamba_block_size"),
@@ -214,6 +214,8 @@ def _speculation(given: Given) -> tuple[str | None, int]:
         return None, 0
     method = config.get("method")
     number = config.get("num_speculative_tokens")
+    if isinstance(method, str) and method.endswith("mtp"):
+        method = "mtp"  # deepseek_mtp, qwen3_next_mtp and the like are the model's own layers
     return (method if isinstance(method, str) else "draft"), number if isinstance(number, int) else 0
 
 
@@ -300,6 +302,13 @@ def _mxfp4_tile(version: Release, cards: Sequence[Card]) -> tuple[int, int]:
     capability = None if card.vendor == "cpu" else (int(card.capability), round(card.capability * 10) % 10)
     vendor = "AMD" if card.vendor == "amd" else "NVIDIA"
     return mxfp4_padding(capability, (version.major, version.minor), vendor=vendor)
+
+
+def _estimates(given: Given, version: Release, cards: Sequence[Card]) -> bool:
+    """Graphs are estimated unless the environment says no; on ROCm from 0.26, elsewhere than CUDA never."""
+    if given.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "1") == "0":
+        return False
+    return all(c.vendor == "nvidia" or (c.vendor == "amd" and version >= (0, 26)) for c in cards)
 
 
 def _partition(given: Given, pipeline: int, model: ModelFacts) -> tuple[int, ...]:

@@ -44,6 +44,10 @@ def given_of(command: LaunchCommand) -> Given:
     speculative = command.last("speculative-config")
     if speculative is not None and speculative.value:
         flags["speculative_config"] = _object("speculative_config", speculative.value)
+    limits = command.last("limit-mm-per-prompt")
+    if limits is not None and limits.value and limits.value.lstrip().startswith("{"):
+        counts = _object("limit_mm_per_prompt", limits.value).values()
+        flags["skip_mm_profiling"] = all(n == 0 for n in counts) or flags.get("skip_mm_profiling", False)
     env = {name: use.value for name, use in command.env.items() if use.value is not None}
     return Given(flags, env, "server")
 
