@@ -72,8 +72,9 @@ def main() -> None:
     excluded = reasons("excluded.csv")
     cases, out = predict(rows, excluded)
     left = sum(row["id"] in excluded for row, _ in out)
-    print(f"{len(rows)} records; {len(cases) + left} are counted (release known to the minor, known card and model, no "
-          f"fork), of these {len(cases)} predicted and {left} left out with a reason ({left / (len(cases) + left):.0%})")  # fmt: skip
+    total = len(cases) + left
+    print(f"{len(rows)} records; {total} are counted: release known to the minor, known card and model, no fork")
+    print(f"{len(cases)} predicted, {left} left out with a reason in excluded.csv ({left / total:.0%})")
     print(f"flags that are the version's defaults: {sum(c.null_flags for c in cases)}")
     tables(cases)
     verdicts(cases)
