@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from trimtab.errors import ModelError
 from trimtab.facts.model import ModelFacts, read_model
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "models"
@@ -58,3 +59,11 @@ def test_kv_per_token_beyond_the_window() -> None:
     assert gemma.kv_elements_per_token(beyond_window=True) * 2 / 1024 == 80
     inside = gemma.kv_elements_per_token() - gemma.kv_elements_per_token(beyond_window=True)
     assert inside * 2 * 1024 / (1 << 20) == 416
+
+
+def test_the_generation_config_limits_answers() -> None:
+    config = json.loads((FIXTURES / "qwen2.5-7b.json").read_text())
+    assert read_model(config, generation_config={"max_new_tokens": 2048}).max_new_tokens == 2048
+    assert read_model(config).max_new_tokens is None
+    with pytest.raises(ModelError, match="max_new_tokens = 'many'"):
+        read_model(config, generation_config={"max_new_tokens": "many"})

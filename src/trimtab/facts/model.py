@@ -67,6 +67,8 @@ class ModelFacts:
     missing: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    max_new_tokens: int | None = None
+    """generation_config.json's limit on an answer, which vLLM holds every request to (--generation-config auto)."""
     stored_bytes_measured: int | None = None
     """Bytes of all tensors in the checkpoint's headers, when they were given."""
     notes: tuple[str, ...] = ()
@@ -174,6 +176,7 @@ def read_model(
         rotary_tables=rotary_tables(text, rope, layers) if outline.rotary else (),
         missing=tuple(dict.fromkeys(top.missing)),
         assumed=tuple(dict.fromkeys(top.assumed)),
+        max_new_tokens=Keys(generation_config or {}).integer("max_new_tokens", low=1),
         stored_bytes_measured=tensors.size_bytes if tensors is not None else None,
         notes=outline.notes,
         own_code=top.has("auto_map"),
