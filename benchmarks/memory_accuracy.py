@@ -184,6 +184,8 @@ def model_of(name: str) -> ModelFacts | None:
     index = json.loads((DATA / "models.json").read_text())
     entry = index.get(name) or ({"config": name} if (DATA / "configs" / f"{name}.json").exists() else None)
     if entry is None:
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+            return None  # a build that the record describes but does not name
         with suppress(ModelError):
             return find_model(name).facts()
         return None

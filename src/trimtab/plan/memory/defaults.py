@@ -154,7 +154,7 @@ def _chunked(given: Given, version: Release, engine: Engine, model: ModelFacts, 
         return asked
     attention = next((x.attention for x in model.layers if x.attention), None)
     plain = attention is not None and attention.window is None and not model.towers
-    return version >= (0, 5) and longest > 32768 and plain and _plain_mla(attention)
+    return version >= (0, 5) and longest > 32768 and plain and (version < (0, 7) or _plain_mla(attention))
 
 
 def _plain_mla(attention: Attention | None) -> bool:

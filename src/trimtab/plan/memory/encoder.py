@@ -12,8 +12,9 @@ INTERPOLATED_WIDTHS = 15.6
 """Copies of patches x width alive while Qwen3-VL's towers interpolate their positions: four corners, their weighted
 copies, the sum, and the pixels (qwen3_vl.py `fast_pos_embed_interpolate`). A start of 0.20.0 fixed the number."""
 
-CROSS_WIDTHS = 17
-"""Copies of patches x width alive in Llama 3.2's tower: its MLP, and the five layers whose states it keeps."""
+CROSS_WIDTHS = 18.7
+"""Copies of patches x width alive in Llama 3.2's tower: its MLP and the five layers whose states it keeps, chiefly.
+A start of 0.7.0 with 128 sequences fixed the number."""
 
 
 def encoder_peak(settings: Settings, model: ModelFacts) -> int:
