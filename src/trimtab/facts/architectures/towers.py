@@ -253,6 +253,36 @@ def mllama_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
     return Tower("vision", weights, s.hidden, s.inner, s.layers + above, tiles * seen)
 
 
+def paligemma_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """SigLIP and one linear layer (paligemma.py)."""
+    s = vit_shape(v)
+    projector = (matrix("multi_modal_projector.linear", "projector", text_hidden, s.hidden, bias=True),)
+    return Tower("vision", vit_weights(v, s, Vit()) + projector, s.hidden, s.inner, s.layers, s.positions or None)
+
+
+def idefics3_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Idefics 3 and SmolVLM: SigLIP and a pixel-shuffled projection (idefics3.py)."""
+    s = vit_shape(v)
+    factor = top.integer("scale_factor", low=1) or 2
+    wide = s.hidden * factor * factor
+    projector = (matrix("connector.modality_projection.proj", "projector", text_hidden, wide),)
+    return Tower("vision", vit_weights(v, s, Vit()) + projector, s.hidden, s.inner, s.layers)
+
+
+def moon_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Kimi-VL's MoonViT and its projector (moonvit.py, kimi_vl.py)."""
+    s = vit_shape(v)
+    side = v.integer("init_pos_emb_height", "pos_emb_height", low=1) or 64
+    wide = s.hidden * 4
+    shape = replace(s, positions=side * side)
+    projector = (
+        norm("multi_modal_projector.pre_norm", s.hidden, bias=True, part="projector"),
+        matrix("multi_modal_projector.linear_1", "projector", wide, wide, bias=True),
+        matrix("multi_modal_projector.linear_2", "projector", text_hidden, wide, bias=True),
+    )
+    return Tower("vision", vit_weights(v, shape, Vit()) + projector, s.hidden, s.inner, s.layers)
+
+
 def _side(v: Keys, name: str) -> int | None:
     """A side in pixels; some configs give [height, width]."""
     if isinstance(v.config.get(name), list):
