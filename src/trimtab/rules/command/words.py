@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 from trimtab.engine.command import FlagUse
 from trimtab.engine.flags import FlagSpec, history, minors
@@ -60,3 +62,30 @@ def vllm(context: CommandContext) -> Message:
     if context.version_assumed:
         return msg("vLLM {version} (assumed)", zh="vLLM {version}（假定）", version=context.version)
     return msg("vLLM {version}", zh="vLLM {version}", version=context.version)
+
+
+def json_object(context: CommandContext, name: str) -> dict[str, Any]:
+    """The JSON object that a flag is given, with its dotted keys; what does not parse is left out."""
+    found: dict[str, Any] = {}
+    for use in context.command.flags:
+        if use.name != name or use.value is None:
+            continue
+        if len(use.path) == 1:
+            found[use.path[0].replace("-", "_")] = parsed(use.value)
+        elif not use.path:
+            value = parsed(use.value)
+            found |= value if isinstance(value, dict) else {}
+    return found
+
+
+def parsed(text: str) -> Any:
+    """The value of JSON text; the text itself where it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def is_complete(context: CommandContext) -> bool:
+    """Whether every word of the command is known, so that a flag that is not seen is not there."""
+    return all(word.known for word in context.command.words)
