@@ -7,6 +7,7 @@ import ast
 import contextlib
 import logging
 import sys
+import typing
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ def sources(root: Path, version: str, build: str) -> Sources:
         "vllm.logger:suppress_logging": contextlib.nullcontext,
         "vllm.plugins:load_general_plugins": lambda: None,
         "vllm.engine.arg_utils:NEEDS_HELP": True,
+        "vllm.engine.arg_utils:get_type": widest,
         "vllm:__version__": version,
         "vllm.version:__version__": version,
     }
@@ -75,6 +77,12 @@ def sources(root: Path, version: str, build: str) -> Sources:
     for module in ("vllm.config", "vllm.config.utils", "vllm.engine.arg_utils"):
         overrides[f"{module}:get_attr_docs"] = docs
     return made
+
+
+def widest(hints: Iterable[Any], kind: Any) -> Any:
+    """Stands for vLLM's `get_type`, which takes whichever Literal its set yields first (0.8): the longer one."""
+    fitting = [h for h in hints if h is kind or typing.get_origin(h) is kind]
+    return max(fitting, key=lambda h: (len(typing.get_args(h)), str(h)), default=None)
 
 
 CLI_MODULES = tuple(f"vllm.entrypoints.{p}.cli_args" for p in ("common", "launchers", "openai"))

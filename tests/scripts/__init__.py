@@ -1,0 +1,1 @@
+"""Tests of what scripts/ holds beyond a few lines."""
