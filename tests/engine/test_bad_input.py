@@ -68,6 +68,21 @@ def test_a_mapping_merged_into_itself_ends() -> None:
     read_commands("a: &a\n  <<: *a\n  image: vllm/vllm-openai\n  command: --model m\nservices: {x: *a}\n", "x.yaml")
 
 
+def test_an_anchor_that_is_set_twice_is_taken_as_it_last_was() -> None:
+    text = "a: &x 1\nb: &x vllm serve m\nc: *x\n"
+    assert len(read_commands(text, "x.yaml").commands) == 1
+
+
+def test_long_texts_take_no_longer_than_their_length() -> None:
+    for line in ("--a 1\n", "export A=1\n", "X=1\n", "vllm serve m ) '\n", "# c \\\n"):
+        times = []
+        for count in (500, 4000):
+            started = time.process_time()
+            read_commands("vllm serve m " + line * count, "x.sh")
+            times.append(time.process_time() - started)
+        assert times[1] < 40 * times[0] + 0.2
+
+
 def test_deep_nesting_ends() -> None:
     for text in ("[" * 5000, "{a: " * 3000, "$(" * 5000 + "vllm serve m", "${a:-" * 3000, "(" * 20000, '"$(' * 3000):
         read_commands("vllm serve x " + text)

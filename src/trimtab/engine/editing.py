@@ -7,13 +7,11 @@ import shlex
 from collections.abc import Sequence
 
 from trimtab.engine.command import FlagUse, LaunchCommand
-from trimtab.engine.source import Edit, Item, Layer, Span, Word, lift, together
+from trimtab.engine.source import Edit, Item, Layer, Span, Word, gap_start, lift, together
 
 Pending = list[tuple[Layer, Edit]]
 PLAIN = re.compile(r"[\w@%+=:,./-]+")
 GAP_AFTER = re.compile(rb"(?:[ \t\r\n]|[\\`^]\r?\n)*")
-CONTINUATIONS = (b"\\", b"`", b"^")
-"""At the end of a line: of a POSIX shell, of PowerShell, of cmd."""
 
 
 def set_flag(command: LaunchCommand, name: str, value: str | None) -> list[Edit]:
@@ -134,20 +132,6 @@ def _separator(command: LaunchCommand) -> str:
         text = word.layer.data[gap_start(word.layer.data, word.span.start) : word.span.start].decode()
         return text if "\n" in text else " "
     return " "
-
-
-def gap_start(data: bytes, offset: int) -> int:
-    """Where the white space and line continuations before `offset` begin."""
-    start = offset
-    while start > 0:
-        byte = data[start - 1 : start]
-        continued = byte in CONTINUATIONS and data[start : start + 2].startswith((b"\n", b"\r\n"))
-        if byte not in (b" ", b"\t", b"\r", b"\n") and not continued:
-            break
-        start -= 1
-    if start > 0 and data[start - 1 : start] in CONTINUATIONS and start < offset:
-        start += 1
-    return start
 
 
 def _insert(word: Word, texts: Sequence[str], separator: str) -> Pending:

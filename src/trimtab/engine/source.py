@@ -218,3 +218,21 @@ def together(words: Sequence[Word]) -> bool:
         and not CONTINUATION.sub(b"", a.layer.data[a.span.end : b.span.start]).strip()
         for a, b in pairwise(words)
     )
+
+
+CONTINUATIONS = (b"\\", b"`", b"^")
+"""At the end of a line: of a POSIX shell, of PowerShell, of cmd."""
+
+
+def gap_start(data: bytes, offset: int) -> int:
+    """Where the white space and line continuations before `offset` begin."""
+    start = offset
+    while start > 0:
+        byte = data[start - 1 : start]
+        continued = byte in CONTINUATIONS and data[start : start + 2].startswith((b"\n", b"\r\n"))
+        if byte not in (b" ", b"\t", b"\r", b"\n") and not continued:
+            break
+        start -= 1
+    if start > 0 and data[start - 1 : start] in CONTINUATIONS and start < offset:
+        start += 1
+    return start

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand, Source
 from trimtab.engine.reading import arguments, docker
 from trimtab.engine.reading.containers import SHELLS, Box, entry_value, script_of, serves
 from trimtab.engine.reading.shellwords import Variables, nested, word_of, words_of
-from trimtab.engine.source import Layer, Problem, Span, Word
+from trimtab.engine.source import Layer, Problem, Span, Word, gap_start
 from trimtab.messages import Message, msg
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ CARRIERS = {
     "docker",
 }
 DEEPEST = 6
+CONDITIONAL = {"if_statement", "case_statement", "while_statement", "for_statement", "list"}
+MOST_PROBLEMS = 50
 PROMPT = re.compile(rb"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+[^\s$#]*)?\$ |^[ \t]*!(?=\w)", re.MULTILINE)
 # PowerShell and cmd: a backtick or caret at the end of a line, with no other of its kind on the line.
 FOREIGN_CONTINUATION = re.compile(rb"^([^\n`^]*[ \t])[`^](?=\r?\n)", re.MULTILINE)
@@ -50,6 +53,15 @@ def _parser() -> Parser:
     import tree_sitter_bash
 
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a statement stands: whether it may be passed over, and what follows it."""
+
+    conditional: bool = False
+    siblings: Sequence[Node] = ()
+    index: int = 0
 
 
 @dataclass(slots=True)
@@ -66,6 +78,7 @@ class State:
     problems: list[Problem] = field(default_factory=list)
     container: Container | None = None
     depth: int = 0
+    place: Place = field(default_factory=Place)
     joined: set[tuple[Layer, int]] = field(default_factory=set)
 
     @property
@@ -93,7 +106,8 @@ def read_layer(layer: Layer, state: State) -> None:
     """Read one text into `state`."""
     tree = _parser().parse(_masked(layer.data))
     found = len(state.commands)
-    for node in _statements(tree.root_node):
+    for node, place in _statements(tree.root_node):
+        state.place = place
         _HANDLERS[node.type](node, layer, state)
     _report_errors(tree.root_node, layer, state, state.commands[found:])
 
@@ -112,7 +126,7 @@ def split_words(layer: Layer, state: State, variables: Variables | None = None) 
     root = _parser().parse(re.sub(rb"[;|&<>()`#]", b"x", blank)).root_node
     _report_errors(root, layer, state, None)
     words: list[Word] = []
-    for node in _statements(root):
+    for node, _ in _statements(root):
         if node.type == "command":
             for child in _parts(node):
                 part = child.named_children[0] if child.type == "command_name" else child
@@ -120,14 +134,17 @@ def split_words(layer: Layer, state: State, variables: Variables | None = None) 
     return words
 
 
-def _statements(root: Node) -> Iterator[Node]:
-    stack = [root]
+def _statements(root: Node) -> Iterator[tuple[Node, Place]]:
+    """Each statement in order with its place; tree-sitter's own `parent` and `next_sibling` search from the start."""
+    stack: list[tuple[Node, Place]] = [(root, Place())]
     while stack:
-        node = stack.pop()
+        node, place = stack.pop()
         if node.type in _HANDLERS:
-            yield node
+            yield node, place
         if node.type not in _LEAVES:
-            stack.extend(reversed(node.named_children))
+            within = node.type != "function_definition" and (place.conditional or node.type in CONDITIONAL)
+            children = node.named_children
+            stack.extend((child, Place(within, children, i)) for i, child in reversed(list(enumerate(children))))
 
 
 def _assignment(node: Node, layer: Layer, state: State, exported: bool = False) -> None:
@@ -149,16 +166,7 @@ def _assigned(node: Node, value: Node | None, layer: Layer, state: State) -> Wor
         return Word("", [node.end_byte], Span(node.end_byte, node.end_byte), layer)
     word = word_of(value, layer, state.variables)
     appended = any(child.type == "+=" for child in node.children)
-    return Word(word.text, word.at, word.span, word.layer, False) if appended or _conditional(node) else word
-
-
-def _conditional(node: Node) -> bool:
-    parent = node.parent
-    while parent is not None and parent.type != "function_definition":
-        if parent.type in ("if_statement", "case_statement", "while_statement", "for_statement", "list"):
-            return True
-        parent = parent.parent
-    return False
+    return Word(word.text, word.at, word.span, word.layer, False) if appended or state.place.conditional else word
 
 
 def _env(node: Node, name: str, word: Word, layer: Layer) -> EnvUse:
@@ -208,7 +216,7 @@ def _command(node: Node, layer: Layer, state: State) -> None:
     if words and words[0].text.startswith("-") and (layer, node.start_byte) in state.joined:
         return
     if words and (arguments.find_start(words) or docker.read_run(words, env, Span(0, 0))):
-        words += _cut_off(node, layer, state)
+        words += _cut_off(layer, state)
     if words:
         run(words, env, layer.root_span(Span(node.start_byte, node.end_byte)), state)
 
@@ -218,14 +226,13 @@ def _parts(node: Node) -> list[Node]:
     return [child for child in node.children if child.is_named or child.type in ("==", "=~", "=")]
 
 
-def _cut_off(node: Node, layer: Layer, state: State) -> list[Word]:
+def _cut_off(layer: Layer, state: State) -> list[Word]:
     """Flags that follow on lines of their own: a comment or a missing backslash ended the command before them.
 
     They are read as meant, and reported, for a shell takes them for commands.
     """
     words: list[Word] = []
-    sibling = node.next_named_sibling
-    while sibling is not None:
+    for sibling in islice(state.place.siblings, state.place.index + 1, None):
         command = sibling
         while command.type in ("pipeline", "redirected_statement", "list") and command.named_children:
             command = command.named_children[0]
@@ -233,12 +240,12 @@ def _cut_off(node: Node, layer: Layer, state: State) -> list[Word]:
             parts = [c.named_children[0] if c.type == "command_name" else c for c in _parts(command)]
             more = [w for part in parts for w in words_of(part, layer, state.variables)]
             what = msg("The command ends before this line: a shell takes {word} for a command.", word=more[0].text)
-            state.problems.append(state.source.problem(what, more[0].source_span()))
+            if len(state.problems) < MOST_PROBLEMS:
+                state.problems.append(state.source.problem(what, more[0].source_span()))
             state.joined.add((layer, command.start_byte))
             words += more
         elif command.type != "comment":
             break
-        sibling = sibling.next_named_sibling
     return words
 
 
@@ -344,7 +351,7 @@ def _report_errors(root: Node, layer: Layer, state: State, found: list[LaunchCom
     if not root.has_error:
         return
     stack = [root]
-    while stack:
+    while stack and len(state.problems) < MOST_PROBLEMS:
         node = stack.pop()
         if node.is_missing or node.type == "ERROR":
             span = layer.root_span(Span(node.start_byte, node.end_byte))
@@ -357,7 +364,7 @@ def _report_errors(root: Node, layer: Layer, state: State, found: list[LaunchCom
 
 def _near(command: LaunchCommand, span: Span, state: State) -> bool:
     """Whether something stands in a launch or right after it."""
-    return command.span.start <= span.start and not state.source.data[command.span.end : span.start].strip()
+    return command.span.start <= span.start and command.span.end >= gap_start(state.source.data, span.start)
 
 
 def _what_is_wrong(node: Node) -> tuple[Message, Span]:

@@ -78,6 +78,12 @@ class Yaml:
         return Listing(self.layer, spans, newline + lead, yamlscalar.quote)
 
 
+def _loader() -> YAML:
+    loader = YAML(typ="safe", pure=True)
+    loader.composer.warn_double_anchors = False
+    return loader
+
+
 def parse(layer: Layer, source: Source) -> Yaml | Problem:
     """The YAML documents in a text, or why it is not YAML, with the place."""
     text = layer.data.decode("utf-8", "surrogateescape")
@@ -85,7 +91,7 @@ def parse(layer: Layer, source: Source) -> Yaml | Problem:
     if not layer.data.isascii():
         offsets = list(accumulate((len(c.encode("utf-8", "surrogateescape")) for c in text), initial=0))
     try:
-        documents = tuple(n for n in YAML(typ="safe", pure=True).compose_all(text) if n is not None)
+        documents = tuple(n for n in _loader().compose_all(text) if n is not None)
     except MarkedYAMLError as e:
         template = layer.data.find(b"{{")
         if template >= 0:
