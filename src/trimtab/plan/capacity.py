@@ -28,6 +28,8 @@ def capacity(
     settings: Settings, layout: Layout, stages: Sequence[Stage], available: Sequence[float], longest: int
 ) -> Capacity:
     """Blocks and tokens of stages that have `available` bytes each; `longest` bounds the search for longest_len."""
+    if not layout.groups:  # encoders cache nothing; vLLM makes one block (get_kv_cache_config_from_groups)
+        return Capacity(1, layout.block_size, 0, 0.0, longest, 0, True)
     blocks = num_blocks(settings, layout, stages, available)
     needed = max(needed_bytes(settings, layout, s, settings.max_model_len) for s in stages)
     fits = _fits(settings, layout, stages, available)

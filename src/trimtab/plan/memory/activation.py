@@ -159,6 +159,8 @@ def _attention_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -
 
 def _sampler_bytes(settings: Settings, model: ModelFacts) -> int:
     """Logits of one token per sequence through top-k, top-p: sorting in fp32 takes several copies of them."""
+    if model.task != "generate":
+        return 0
     rows = min(settings.max_num_seqs, settings.max_num_batched_tokens)
     item = max((t.tokens_per_item or 0 for t in model.towers), default=0)
     if settings.engine == "V0" and item and settings.encoder:

@@ -115,7 +115,8 @@ def _cpu(rank: Rank) -> Judged | None:
 
 def _kv(settings: Settings, ranks: Sequence[Rank], held: Capacity) -> Judged | None:
     tight = min(ranks, key=lambda r: r.kv_cache.value)
-    if tight.kv_cache.value <= 0 or held.num_blocks <= 0:
+    caches = held.needed_bytes > 0
+    if caches and (tight.kv_cache.value <= 0 or held.num_blocks <= 0):
         text = msg(
             "rank {rank}: {left:.2f} GiB are left for the KV cache: {requested:.1f} requested - {weights:.1f} weights "
             "- {activation:.1f} activation - {other:.1f} others",
