@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trimtab.engine.command import LaunchCommand
-from trimtab.facts.gpu import parse_gpus
+from trimtab.facts.gpu import GpuSet, cpu, parse_gpus
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.rules import registry
 from trimtab.rules.lint import LintFacts, lint
@@ -32,8 +32,14 @@ def judge(example: Example, code: str, text: str) -> Report:
             return None
         return read_model(json.loads((MODELS / f"{example.model}.json").read_text()))
 
-    facts = LintFacts(vllm=example.vllm, gpus=parse_gpus(example.gpu) if example.gpu else None, model_of=model_of)
+    facts = LintFacts(vllm=example.vllm, gpus=gpus_of(example.gpu), model_of=model_of)
     return lint(text, facts=facts, selection=Selection(select=(code,))).report
+
+
+def gpus_of(spec: str | None) -> GpuSet | None:
+    if spec == "cpu":
+        return cpu(32.0)
+    return parse_gpus(spec) if spec else None
 
 
 @pytest.mark.parametrize(("code", "kind", "number"), EXAMPLES)
