@@ -17,9 +17,10 @@ ENTRIES = {"server": "OPENAI_API_SERVER", "offline": "LLM_CLASS"}
 
 def rows(made: Sources, build: str) -> list[Record]:
     """One row for each entry, memory threshold and exceptional card; none where the version does not choose."""
+    if not _v1(made):
+        seqs = _seqs_of_v0(made)
+        return [{"entry": entry, "from_gib": 0, "max_num_seqs": seqs} for entry in ENTRIES] if seqs else []
     lines = _lines(made)
-    if not lines:
-        return []
     found = []
     for entry, context in ENTRIES.items():
         before: Record = {}
@@ -33,6 +34,24 @@ def rows(made: Sources, build: str) -> list[Record]:
                     found.append({"entry": entry, "from_gib": gib, "card": card, **other})
             before = plain
     return found
+
+
+def _v1(made: Sources) -> bool:
+    """Whether the V1 engine runs where nothing is said: the rows here are its defaults, the V0 engine had others."""
+    known = made.get("vllm.envs", "environment_variables")
+    return bool(known["VLLM_USE_V1"]()) if "VLLM_USE_V1" in known else bool(_lines(made))
+
+
+def _seqs_of_v0(made: Sources) -> int | None:
+    """What `EngineArgs.__post_init__` sets max_num_seqs to on the V0 engine, None where the parser has a default."""
+    module = made.module("vllm.engine.arg_utils")
+    assert module is not None
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "self.max_num_seqs":
+            space = {"self": SimpleNamespace(), "envs": SimpleNamespace(VLLM_USE_V1=False)}
+            exec(compile(ast.Module([node], []), "arg_utils.py", "exec"), space)
+            return int(space["self"].max_num_seqs)
+    return None
 
 
 def _lines(made: Sources) -> list[ast.stmt]:

@@ -70,6 +70,14 @@ def test_batch_defaults_follow_memory_card_and_entry() -> None:
     assert FlagTable.for_version("0.33", "cpu").default("--max-num-seqs") == 128
 
 
+def test_batch_defaults_of_the_v0_engine_are_not_those_of_v1() -> None:
+    for minor in ("0.4", "0.6", "0.7"):
+        table = FlagTable.for_version(minor)
+        assert table.default("--max-num-seqs", 80, "NVIDIA H100") == 256
+        assert table.default("--max-num-batched-tokens", 80, "NVIDIA H100") is None  # from max-model-len
+    assert FlagTable.for_version("0.8").default("--max-num-batched-tokens", 80, "NVIDIA H100") == 8192
+
+
 def test_default_of_gpu_memory_utilization() -> None:
     assert FlagTable.for_version("0.4").default("--gpu-memory-utilization") == 0.9
     assert FlagTable.for_version("0.33").default("--gpu-memory-utilization") == 0.92
