@@ -52,6 +52,21 @@ def test_odd_words_are_refused(word: str, capsys: pytest.CaptureFixture[str]) ->
     assert "Traceback" not in capsys.readouterr().err
 
 
+def test_explain_of_a_rule_prints_its_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "cmd002"]) == 0
+    assert "# CMD002" in capsys.readouterr().out
+    assert run(["explain", "CMD002", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["code"] == "CMD002"
+    assert run(["explain", "CMD999"]) == 2
+
+
+def test_every_name_has_a_history() -> None:
+    for name in flags.known_names():
+        span = flags.history(name)
+        assert span is not None
+        assert span.holds(span.until or flags.minors()[-1])
+
+
 def test_diff(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["flags", "diff", "0.10", "0.33", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -32,6 +32,7 @@ def test_swap_space_ends_with_17() -> None:
         ("--max_model_len", "--max-model-len"),
         ("max-model-len", "--max-model-len"),
         ("-tp", "--tensor-parallel-size"),
+        ("tp", "--tensor-parallel-size"),
         ("--no-enable-prefix-caching", "--enable-prefix-caching"),
         ("--compilation-config.mode", "--compilation-config"),
         ("--max-model-len=4096", "--max-model-len"),

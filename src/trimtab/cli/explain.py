@@ -1,14 +1,15 @@
-"""`trimtab explain [FLAG|VARIABLE|TERM]`: what it does, its history by version, advice and traps."""
+"""`trimtab explain [FLAG|VARIABLE|CODE|TERM]`: what it does, history by version, advice and traps; a rule's page."""
 
 from __future__ import annotations
 
 import os
+import re
 from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 
-from trimtab.cli.format.explain import explanation_json, explanation_text, overview_json, overview_text
+from trimtab.cli.format.explain import explanation_json, explanation_text, overview_json, overview_text, rule_json
 from trimtab.cli.options import AsJson, VllmVersion
 from trimtab.engine import flags
 from trimtab.engine.flags import FlagTable
@@ -17,23 +18,36 @@ from trimtab.engine.flags.explanation import explain
 from trimtab.errors import UsageError
 from trimtab.messages import msg
 
+CODE = re.compile(r"[A-Za-z]{2,6}\d{3}")
+
 
 def run(
-    subject: Annotated[str | None, typer.Argument(metavar="[FLAG|VARIABLE|TERM]", help="What to explain.")] = None,
+    subject: Annotated[str | None, typer.Argument(metavar="[FLAG|VARIABLE|CODE|TERM]", help="What to explain.")] = None,
     vllm: VllmVersion = None,
     json: AsJson = False,
 ) -> int:
-    """Explain a flag, an environment variable or a term; alone: the flags that decide most launches."""
+    """Explain a flag, an environment variable, a rule or a term; alone: the flags that decide most launches."""
     lang = os.environ.get("TRIMTAB_LANG", "en")
     table = FlagTable.for_version(vllm)
     if subject is None:
         print(overview_json(table) if json else overview_text(table, lang))
+        return 0
+    if CODE.fullmatch(subject):
+        print(_rule(subject, json))
         return 0
     found = explain(subject, table)
     if found is None:
         raise _unknown(subject)
     print(explanation_json(found) if json else explanation_text(found, lang))
     return 0
+
+
+def _rule(code: str, json: bool) -> str:
+    from trimtab.rules.page import page
+    from trimtab.rules.registry import find
+
+    rule = find(code)
+    return rule_json(rule, page(rule)) if json else page(rule)
 
 
 def _unknown(subject: str) -> UsageError:

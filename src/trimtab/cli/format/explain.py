@@ -13,6 +13,7 @@ from trimtab.engine.flags import BatchDefault, FlagSpec, FlagTable
 from trimtab.engine.flags.about import About, Words, short_list
 from trimtab.engine.flags.explanation import Explanation
 from trimtab.messages import Message, msg
+from trimtab.rules.rule import Rule
 
 GROUPS = {
     "model": msg("Model loading"),
@@ -171,3 +172,9 @@ def overview_json(table: FlagTable) -> str:
     return json.dumps(
         {"schema": "trimtab.explain/1", "vllm": table.version, "flags": rows}, indent=2, ensure_ascii=False
     )
+
+
+def rule_json(rule: Rule, page: str) -> str:
+    """A rule's head and its page in Markdown."""
+    head = {"schema": "trimtab.explain/1", "code": rule.code, "name": rule.name, "severity": rule.severity.value}
+    return json.dumps({**head, "page": page}, indent=2, ensure_ascii=False)

@@ -165,7 +165,7 @@ def _fields(minor: str, before: FlagSpec, now: FlagSpec) -> list[Change]:
 
 
 def _canonical(name: str) -> str:
-    if name.startswith("-") and not name.startswith("--"):
+    if name == "model_tag" or (name.startswith("-") and not name.startswith("--")):
         return name
     return "--" + name.lstrip("-").replace("_", "-")
 

@@ -52,7 +52,7 @@ class FlagTable:
         head = word.split(".")[0] if word.startswith("--") or "." in word else word
         if head in self._index:
             return self._index[head]
-        return self._index.get("--" + head.lstrip("-").replace("_", "-"))
+        return self._index.get("--" + head.lstrip("-").replace("_", "-")) or self._index.get(f"-{head}")
 
     def is_negated(self, spelling: str) -> bool:
         """Whether this spelling switches its flag off."""
