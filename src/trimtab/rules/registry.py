@@ -49,6 +49,9 @@ RULES: dict[str, str] = {
     "CMD304": "command.model_newer_than_vllm",
     "CMD309": "command.embedding_model_without_pooling",
     "CMD401": "command.open_server_without_key",
+    "CMD402": "command.key_on_the_command_line",
+    "CMD404": "command.loopback_in_container",
+    "CMD405": "command.published_port_not_served",
     "CMD501": "command.oom_weights",
     "CMD502": "command.oom_profile",
     "CMD503": "command.no_kv_blocks",
@@ -61,6 +64,14 @@ RULES: dict[str, str] = {
     "CMD510": "command.batched_tokens_below_hybrid_block",
     "CMD512": "command.prefix_shorter_than_hybrid_block",
     "CMD513": "command.batched_tokens_too_large",
+    "CMD601": "command.container_shm_too_small",
+    "CMD602": "command.ipc_option_set_as_variable",
+    "CMD603": "command.container_without_gpus",
+    "CMD604": "command.image_tag_latest",
+    "CMD701": "command.environment_variable_removed",
+    "CMD702": "command.environment_variable_without_effect",
+    "CMD703": "command.environment_variable_unknown",
+    "CMD704": "command.device_uuid_not_understood",
 }
 
 # code -> why it went, and what took its place
