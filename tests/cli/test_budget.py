@@ -101,6 +101,16 @@ def test_one_named_card_stands_for_as_many_as_are_asked_for(model: Path, capsys:
     assert any("4 of that card" in a for a in found["assumptions"])
 
 
+def test_an_automatic_length_is_cut_to_what_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = put(tmp_path, json.loads((CONFIGS / "llama-3.1-8b.json").read_text()))
+    words = ["--gpu", "24GiB", "--vllm", "0.26", "--", "vllm", "serve", str(model), "--max-model-len"]
+    _, native = report(capsys, *words, "131072")
+    assert native["verdict"] == "kv_too_small_for_max_len"
+    _, found = report(capsys, *words, "auto")
+    assert found["max_model_len"] == native["longest_len"]
+    assert found["verdict"] in ("fits", "unsafe_headroom")
+
+
 def test_a_cut_that_vllm_refuses(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["budget", "--gpu", "8xA10", "--", "vllm", "serve", str(model), "-tp", "8"]) == 2
     assert "28 attention heads do not divide by --tensor-parallel-size 8" in capsys.readouterr().err

@@ -78,6 +78,9 @@ def budget(settings: Settings, model: ModelFacts, cards: Sequence[Card]) -> Budg
     per_stage = [min(r.kv_cache.value for r in ranks if r.stage is s) * GIB for s in cut]
     caching = (*cut[:-1], replace(cut[-1], end=cut[-1].end + len(drafts)))
     held = capacity(settings, plan, caching, per_stage, max(settings.max_model_len, model.max_positions))
+    if settings.fit_length and not held.enough and held.longest_len > 0:
+        settings = replace(settings, max_model_len=held.longest_len)
+        held = capacity(settings, plan, caching, per_stage, held.longest_len)
     verdict, reasons = judge(settings, model, ranks, held)
     return Budget(
         settings=settings,

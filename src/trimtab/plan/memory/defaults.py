@@ -18,6 +18,7 @@ from trimtab.plan.memory.versions import (
     async_scheduling_default,
     default_runner,
     default_utilization,
+    fits_length,
     hybrid_prefix_caching,
     v1_is_default,
 )
@@ -32,8 +33,9 @@ class Given:
     usage: Usage = "server"
 
     def number(self, name: str) -> int | None:
+        """A whole number above 0; what is not one counts as not given."""
         value = self.flags.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
     def real(self, name: str, default: float) -> float:
         value = self.flags.get(name)
@@ -76,6 +78,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         runner=runner,
         usage=given.usage,
         max_model_len=longest,
+        fit_length=given.flags.get("max_model_len") == -1 and fits_length(version),
         max_num_seqs=seqs,
         max_num_batched_tokens=tokens,
         gpu_memory_utilization=given.real("gpu_memory_utilization", default_utilization(version)),

@@ -52,10 +52,10 @@ def given_of(command: LaunchCommand) -> Given:
     return Given(flags, env, "server")
 
 
-def whole(name: str, text: str) -> int | None:
-    """A whole number as vLLM reads it: "8192", "8k" (8,000), "8K" (8,192), "-1" and "auto" (None: vLLM chooses)."""
+def whole(name: str, text: str) -> int:
+    """A whole number as vLLM reads it: "8192", "8k" (8,000), "8K" (8,192), "auto" (-1: vLLM chooses)."""
     if text.lower() in ("auto", "-1"):
-        return None
+        return -1
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT]?)", text.strip())
     if not found:
         raise _wrong(name, text)

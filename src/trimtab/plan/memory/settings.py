@@ -25,6 +25,8 @@ class Settings:
     max_num_seqs: int
     max_num_batched_tokens: int
     gpu_memory_utilization: float
+    fit_length: bool = False
+    """Whether vLLM shortens max_model_len to what fits (--max-model-len auto)."""
     engine: Engine = "V1"
     runner: Runner = "v1"
     usage: Usage = "server"

@@ -146,6 +146,11 @@ def default_runner(v: Release, architecture: str, *, moe: bool, hybrid: bool) ->
     return "v2" if v >= (0, 25) and not moe and not hybrid else "v1"
 
 
+def fits_length(v: Release) -> bool:
+    """--max-model-len auto takes the longest that fits from 0.14 (kv_cache_utils.py `_auto_fit_max_model_len`)."""
+    return v >= (0, 14)
+
+
 def has_swap_space(v: Release, engine: str) -> bool:
     """V0 alone swaps blocks out to the host (0.10 worker/cache_engine.py `num_cpu_blocks`)."""
     return engine == "V0" and v < (0, 11)
