@@ -85,8 +85,6 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         dtype=_dtype(given, model, cards),
         kv_cache_dtype=kv_dtype,
         quantization=given.text("quantization"),
-        deep_gemm=all(9.0 <= c.capability < 12.0 and c.vendor == "nvidia" for c in cards),
-        mxfp4_tile=_mxfp4_tile(version, cards),
         tensor_parallel_size=tensor,
         pipeline_parallel_size=pipeline,
         pipeline_partition=_partition(given, pipeline, model),
@@ -104,13 +102,23 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         num_speculative_tokens=drafted,
         disable_hybrid_kv_cache_manager=bool(given.switch("disable_hybrid_kv_cache_manager")),
         async_scheduling=_async(given, version, pipeline, method),
-        estimate_graphs=_estimates(given, version, cards),
         mamba_cache_mode=_mamba_mode(given, version, model, prefix, hybrid),
         ssm_bytes=_ssm_bytes(given, model),
         mamba_block_size=given.number("mamba_block_size"),
         assumed=tuple(assumed),
     )
-    return _with_sizes(given, settings)
+    return _with_cards(given, _with_sizes(given, settings), cards)
+
+
+def _with_cards(given: Given, settings: Settings, cards: Sequence[Card]) -> Settings:
+    """What the cards' kernels decide."""
+    version = settings.version
+    return replace(
+        settings,
+        estimate_graphs=_estimates(given, version, cards),
+        deep_gemm=all(9.0 <= c.capability < 12.0 and c.vendor == "nvidia" for c in cards),
+        mxfp4_tile=_mxfp4_tile(version, cards),
+    )
 
 
 def _with_sizes(given: Given, settings: Settings) -> Settings:
