@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
+from json import loads as json_decode
 from pathlib import Path
 
 import typer
@@ -18,9 +20,11 @@ from trimtab.cli.gpus import gpus_named
 from trimtab.cli.models import find_model
 from trimtab.cli.notes import Notes
 from trimtab.cli.settings import lang
+from trimtab.cli.subject import PLAN_SCHEMA
 from trimtab.engine.command import LaunchCommand, Problem
 from trimtab.errors import HostError, ModelError, UsageError
 from trimtab.facts.model import ModelFacts
+from trimtab.facts.probe.hub import is_model_id
 from trimtab.messages import msg
 from trimtab.rules import registry
 from trimtab.rules.lint import Linted, LintFacts, lint
@@ -73,6 +77,8 @@ def run(
         if apply or diff:
             linted = source.mend(facts, selection, linted, unsafe=unsafe, write=apply)
         total += linted.report
+        if not linted.commands and not linted.problems:
+            print(msg("{name}: no launch command found", name=source.name).text(lang()), file=sys.stderr)
         for problem in linted.problems:
             print(_problem(problem, source.name), file=sys.stderr)
         if linted.problems and not linted.commands:
@@ -122,13 +128,16 @@ def _sources(subjects: list[str], rest: list[str] | None) -> Iterator[_Source]:
             msg("nothing to lint"),
             hint=msg("Name a file or folder, - for standard input, or a command: trimtab lint -- vllm serve MODEL ..."),
         )
-    if rest:
-        import shlex
-
+    if rest and not subjects:
         yield _Source("-", shlex.join(rest).encode(), None)
     for subject in subjects:
         path = Path(subject)
-        if subject == "-":
+        if (path / "config.json").is_file() or (not path.exists() and "/" in subject and is_model_id(subject)):
+            words = ["vllm", "serve", subject, *(rest or [])]
+            yield _Source("-", shlex.join(words).encode(), None)
+        elif path.suffix == ".json" and (planned := _planned(path)):
+            yield _Source(subject, planned, None)
+        elif subject == "-":
             yield _Source("-", _bounded(sys.stdin.buffer.read(LARGEST_BYTES + 1), "-"), None)
         elif path.is_dir():
             for file in sorted(p for p in path.rglob("*") if p.is_file() and _is_launch_file(p)):
@@ -142,6 +151,17 @@ def _sources(subjects: list[str], rest: list[str] | None) -> Iterator[_Source]:
                 msg("there is no file {name}", name=subject),
                 hint=msg("Check the path, or lint a command: trimtab lint -- vllm serve MODEL ..."),
             )
+
+
+def _planned(path: Path) -> bytes | None:
+    """The command of a plan file (schema `trimtab.plan/1`); None when the file is no plan."""
+    try:
+        data = json_decode(_read(path)) if path.is_file() else None
+    except ValueError:
+        return None
+    if not isinstance(data, dict) or data.get("schema") != PLAN_SCHEMA or not isinstance(data.get("command"), list):
+        return None
+    return shlex.join(str(word) for word in data["command"]).encode()
 
 
 def _is_launch_file(path: Path) -> bool:

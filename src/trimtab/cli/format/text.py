@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from trimtab.messages import msg
-from trimtab.rules.rule import Grade, Severity
+from trimtab.rules.rule import Fact, Grade, Severity
 from trimtab.rules.runner import Report, Reported
 
 _COLOUR = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
 _PLAIN = "\x1b[0m"
+_GIVEN_BY = {
+    Fact.VLLM: "--vllm",
+    Fact.MODEL: "--model-config",
+    Fact.GPU: "--gpu",
+    Fact.HOST: "trimtab check",
+    Fact.CHECKPOINT: "--model-config DIR",
+}
 
 
 def findings(report: Report, lang: str, *, colour: bool = False) -> str:
     """Lines of text; never empty."""
     lines = [_one(f, lang, colour) for f in report.findings]
-    for note in report.not_judged:
-        reason = msg("not judged: needs {fact}", fact=note.needs.value).text(lang)
-        lines.append(f"{note.rule.code} {note.rule.name}: {reason}")
+    for fact in dict.fromkeys(note.needs for note in report.not_judged):
+        codes = dict.fromkeys(note.rule.code for note in report.not_judged if note.needs is fact)
+        line = msg("not judged for lack of the {fact} ({how}): {codes}", fact=fact.value, how=_GIVEN_BY[fact],
+                   codes=", ".join(codes))  # fmt: skip
+        lines.append(line.text(lang))
     lines.append(_total(report, lang))
     return "\n".join(lines) + "\n"
 
