@@ -50,6 +50,7 @@ RULES: dict[str, str] = {
     "CMD309": "command.embedding_model_without_pooling",
     "CMD401": "command.open_server_without_key",
     "CMD402": "command.key_on_the_command_line",
+    "CMD403": "command.served_name_not_the_client_s",
     "CMD404": "command.loopback_in_container",
     "CMD405": "command.published_port_not_served",
     "CMD501": "command.oom_weights",

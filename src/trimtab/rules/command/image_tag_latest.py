@@ -4,7 +4,7 @@ What it does: marks images of vLLM without a tag, or with latest or nightly.
 Why it matters: the same command runs another vLLM next month, with other flags and defaults.
 How to fix: write the tag of a release, such as v0.26.0, or a digest.
 When to ignore: when it is only tried out.
-Sources: docs/deployment/docker.md, vLLM 0.26 (releases are tagged vX.Y.Z; latest moves).
+Sources: docs/deployment/docker.md, vLLM 0.26, whose examples take latest; the releases carry tags such as v0.26.0.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from trimtab.rules.command.context import CommandContext
 from trimtab.rules.runner import release
 
 SERVERS = ("serve", "api_server")
+ARGUMENTS = re.compile(r"\$.*(?:ARG|OPT|FLAG|EXTRA|PARAM|[@*])", re.IGNORECASE)
 PLACEHOLDER = ("<", "{{", "...", "…", "$")
 
 
@@ -87,5 +89,10 @@ def parsed(text: str) -> Any:
 
 
 def is_complete(context: CommandContext) -> bool:
-    """Whether every word of the command is known, so that a flag that is not seen is not there."""
-    return all(word.known for word in context.command.words)
+    """Whether no word of the command may stand for flags that are not seen (`$EXTRA_ARGS`)."""
+    command = context.command
+    if any(word.unknown and not word.text.startswith("<") for word in command.strays):
+        return False
+    if any(use.unknown and len(use.values) > 1 for use in command.flags):
+        return False
+    return command.model is None or not (command.model.unknown and ARGUMENTS.search(command.model.text))
