@@ -22,3 +22,7 @@ def test_nested_messages_are_rendered_in_the_same_language() -> None:
 
 def test_braces_without_values_are_doubled() -> None:
     assert str(msg("literal {{}}")) == "literal {}"
+
+
+def test_an_empty_message_stays_empty_in_chinese() -> None:
+    assert msg("").text("zh") == ""

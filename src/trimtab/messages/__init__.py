@@ -32,7 +32,7 @@ class Message:
         """Render in `lang` ("en" or "zh"); a value that is itself a Message is rendered in the same language."""
         template = self.template
         if lang == "zh":
-            template = self.zh if self.zh is not None else _catalogue(lang).gettext(self.template)
+            template = self.zh if self.zh is not None else _translated(self.template, lang)
         if not self.values:
             return template.format()
         values = {k: v.text(lang) if isinstance(v, Message) else v for k, v in self.values.items()}
@@ -42,6 +42,11 @@ class Message:
 def msg(template: str, /, *, zh: str | None = None, **values: object) -> Message:
     """A message to be shown later. `template` is also the key of its translation: pass a literal."""
     return Message(template, MappingProxyType(values), zh)
+
+
+def _translated(template: str, lang: str) -> str:
+    # gettext keeps the header of its file under the empty key
+    return _catalogue(lang).gettext(template) if template else ""
 
 
 @cache
