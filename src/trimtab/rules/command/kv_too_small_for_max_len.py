@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.plan.memory.allocator import GIB
 from trimtab.rules.command.context import CommandContext
-from trimtab.rules.command.memory import Remedy, advice, blamed, fix_to, remedy
+from trimtab.rules.command.memory import Remedy, advice, blamed, fix_to, hedged, remedy
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -41,6 +41,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
             ),
             context.place("max-model-len"),
             fix_to(context, found),
+            severity=hedged(report),
         )
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trimtab.messages import Message, msg
+from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.budget import Budget
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.whatif import WhatIf
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.command.facts import first_cut, heads_allow
-from trimtab.rules.rule import Fix, Grade
+from trimtab.rules.rule import Fix, Grade, Severity
 
 UTILIZATIONS = tuple(round(0.5 + step / 100, 2) for step in range(50))
 """0.50 to 0.99."""
@@ -25,6 +26,8 @@ NAMES = {
     "free_memory_below_utilization": "free-memory-below-utilization",
 }
 """Verdict of the budget -> the rule that speaks of it, where no flag of the launch is to blame."""
+UNCERTAIN = 0.015
+"""Share of the card by which the predicted KV cache may be off (docs/memory.md)."""
 TIGHT = ("oom_cuda_graph", "unsafe_headroom")
 
 
@@ -114,6 +117,17 @@ def _choices(name: str, settings: Settings) -> Sequence[object]:
         case "kv_cache_memory_bytes":
             return [n << 30 for n in range(1, -(-(settings.kv_cache_memory_bytes or 0) >> 30))]
     return [u for u in UTILIZATIONS if settings.gpu_memory_utilization < u <= 0.95]
+
+
+def hedged(report: Budget) -> Severity | None:
+    """A warning instead of an error where the shortage is within what the prediction may be off; else None."""
+    rank = min(report.ranks, key=lambda r: r.headroom.value)
+    lacking = max(-rank.headroom.value, 0.0)
+    if report.verdict == "kv_too_small_for_max_len":
+        lacking = report.capacity.needed_bytes / GIB - report.tightest.kv_cache.value
+    elif report.verdict == "no_kv_blocks":
+        lacking = -report.tightest.kv_cache.value
+    return Severity.WARNING if lacking < UNCERTAIN * rank.card.total_gib else None
 
 
 def powers(low: int, high: int) -> list[int]:

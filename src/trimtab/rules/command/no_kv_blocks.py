@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.command.context import CommandContext
-from trimtab.rules.command.memory import advice, blamed, fix_to, remedy
+from trimtab.rules.command.memory import advice, blamed, fix_to, hedged, remedy
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 REMEDIES = ("max_num_batched_tokens", "max_model_len", "max_num_seqs", "gpu_memory_utilization")
@@ -38,6 +38,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
             ),
             context.place("gpu-memory-utilization", "max-model-len"),
             fix_to(context, found),
+            severity=hedged(blame.report),
         )
 
 

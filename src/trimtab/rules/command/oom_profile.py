@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.command.context import CommandContext
-from trimtab.rules.command.memory import advice, blamed, fix_to, remedy
+from trimtab.rules.command.memory import advice, blamed, fix_to, hedged, remedy
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -36,6 +36,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
             ),
             context.place("max-num-batched-tokens", "max-model-len", "max-num-seqs"),
             fix_to(context, found),
+            severity=hedged(blame.report),
         )
 
 

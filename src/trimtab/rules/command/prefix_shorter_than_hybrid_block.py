@@ -45,7 +45,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
 RULE = Rule(
     code="CMD512",
     name="prefix-shorter-than-hybrid-block",
-    severity=Severity.INFO,
+    severity=Severity.WARNING,
     summary=msg(
         "Prefix caching of a hybrid model finds nothing in requests as short as --max-model-len allows.",
         zh="混合模型的块大于短前缀，前缀缓存不会命中。",
