@@ -32,3 +32,20 @@ def test_words_after_the_dashes_are_kept_apart() -> None:
     assert split(["up", "m", "--", "--max-model-len", "8"]) == (["up", "m"], ["--max-model-len", "8"])
     assert split(["up", "m"]) == (["up", "m"], None)
     assert split(["up", "--", "a", "--", "b"]) == (["up"], ["a", "--", "b"])
+
+
+def test_a_flag_can_be_explained_as_it_is_written() -> None:
+    done = trimtab("explain", "--max-num-seqs")
+    assert done.returncode == 0
+    assert "--max-num-seqs" in done.stdout
+
+
+def test_a_full_disk_under_the_report_is_told() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "trimtab", "flags", "diff", "0.10", "0.11"], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr

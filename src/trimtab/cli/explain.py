@@ -18,6 +18,7 @@ from trimtab.engine.flags.explanation import explain
 from trimtab.errors import UsageError
 from trimtab.messages import msg
 
+CONTEXT_SETTINGS = {"ignore_unknown_options": True}  # `trimtab explain --max-num-seqs`: the flag is the subject
 CODE = re.compile(r"[A-Za-z]{2,6}\d{3}")
 
 

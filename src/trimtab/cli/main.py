@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -14,7 +15,7 @@ from typer.exceptions import TyperException
 
 from trimtab import __version__
 from trimtab.cli.settings import config_defaults, language
-from trimtab.errors import InternalError, TrimtabError
+from trimtab.errors import HostError, InternalError, TrimtabError
 from trimtab.messages import msg
 
 # One line a verb: its module, and the Typer app or function in it. Only the module of the verb asked for is imported.
@@ -32,6 +33,7 @@ VERBS: dict[str, str] = {
     "down": "trimtab.cli.down:run",
 }
 
+_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 EXIT_OK, EXIT_FINDINGS, EXIT_BROKEN, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
@@ -46,6 +48,7 @@ def run(argv: Sequence[str]) -> int:
         )
         if result == EXIT_INTERRUPTED:
             raise KeyboardInterrupt  # Typer turned it into a status
+        sys.stdout.flush()
         return result if isinstance(result, int) else EXIT_OK
     except typer.Exit as stop:
         return int(stop.exit_code)
@@ -66,10 +69,20 @@ def run(argv: Sequence[str]) -> int:
         print(f"  -> {error.hint.text(lang)}", file=sys.stderr)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the door: whatever reaches here is our bug and is shown as one
-        traceback.print_exc()
-        bug = InternalError(msg("{kind}: {text}", kind=type(error).__name__, text=str(error)))
-        print(f"trimtab: {bug.message.text(lang)}\n  -> {bug.hint.text(lang)}", file=sys.stderr)
-        return bug.exit_code
+        return _unexpected(error, lang)
+
+
+def _unexpected(error: Exception, lang: str) -> int:
+    """What no verb foresaw: this machine refuses a write, or a bug of ours, which shows its traceback."""
+    found: TrimtabError
+    if isinstance(error, OSError) and error.errno in _REFUSALS:
+        file = error.filename or msg("the report")
+        found = HostError(msg("could not write {file}: {reason}", file=file, reason=error.strerror))
+    else:
+        traceback.print_exception(error)
+        found = InternalError(msg("{kind}: {text}", kind=type(error).__name__, text=str(error)))
+    print(f"trimtab: {found.message.text(lang)}\n  -> {found.hint.text(lang)}", file=sys.stderr)
+    return found.exit_code
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
@@ -90,11 +103,12 @@ def _command(argv: Sequence[str]) -> Any:
     app.callback()(_root)
     for verb in [asked] if asked else VERBS:
         module, _, name = VERBS[verb].partition(":")
-        target = getattr(import_module(module), name)
+        loaded = import_module(module)
+        target = getattr(loaded, name)
         if isinstance(target, typer.Typer):
             app.add_typer(target, name=verb)
         else:
-            app.command(verb, context_settings={"allow_interspersed_args": True})(target)
+            app.command(verb, context_settings=getattr(loaded, "CONTEXT_SETTINGS", None))(target)
     return typer.main.get_command(app)
 
 
