@@ -172,10 +172,11 @@ def _sampler_bytes(settings: Settings, model: ModelFacts) -> int:
 def _compile_bytes(settings: Settings, model: ModelFacts) -> int:
     """A copy of the embedding, on which the compiler times the kernel that reads it, when its cache is empty.
 
-    From 0.12 config/compilation.py sets `benchmark_combo_kernel`, for which the inductor makes the kernel's inputs anew
-    at full size: 0.28.0 logged 15.4 GiB of KV cache from a warm cache and 14.6 from an empty one.
+    config/compilation.py sets `benchmark_combo_kernel`, for which the inductor makes the kernel's inputs anew at full
+    size: 0.28.0 logged 15.4 GiB of KV cache from a warm cache and 14.6 from an empty one. First starts of the V1 runner
+    (0.19.2, 0.21, 0.24) do not show it.
     """
-    if settings.enforce_eager or settings.compile_cache or settings.engine == "V0" or settings.version < (0, 12):
+    if settings.enforce_eager or settings.compile_cache or settings.runner != "v2":
         return 0
     return sum(w.rank_bytes(settings.tensor_parallel_size) for w in model.embedding if w.split == "vocab")
 
