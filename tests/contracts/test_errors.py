@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+from pathlib import Path
 
 from trimtab import errors
 
@@ -19,3 +21,12 @@ def test_tree_is_drawn() -> None:
         assert cls.exit_code in (1, 2)
         assert 400 <= cls.http_status < 600
         assert str(cls.default_hint)
+
+
+def test_every_class_is_raised_somewhere() -> None:
+    made: set[str] = set()
+    for path in Path(errors.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                made.add(node.func.id)
+    assert {c.__name__ for c in classes()} - made == {"TrimtabError"}
