@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trimtab.errors import ModelError, UsageError
 from trimtab.facts.architectures.registry import known_architectures
@@ -13,8 +14,10 @@ from trimtab.facts.model import ModelFacts, read_model
 from trimtab.facts.probe.cached import CachedRepo
 from trimtab.facts.probe.hub import fetch_config, hub_from_environment, is_model_id
 from trimtab.facts.probe.model_dir import ModelFiles, read_headers, read_json, read_model_dir
-from trimtab.facts.probe.transfer import TransferObserver
 from trimtab.messages import msg
+
+if TYPE_CHECKING:
+    from trimtab.facts.probe.transfer import TransferObserver
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
-from trimtab.facts.probe.transfer import Progress
 from trimtab.messages import Message, msg
+
+if TYPE_CHECKING:
+    from trimtab.facts.probe.transfer import Progress
 
 EVERY_S = 5.0
 

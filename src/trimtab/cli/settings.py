@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import locale
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +39,8 @@ def config_defaults() -> Mapping[str, Any]:
     file = dirs().config / "config.toml"
     if not file.is_file():
         return {}
+    import tomllib
+
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

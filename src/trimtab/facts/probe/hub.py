@@ -21,11 +21,12 @@ from trimtab.facts.probe import cached, hub_errors
 from trimtab.facts.probe.host import free_disk_bytes
 from trimtab.facts.probe.quiet import importing
 from trimtab.facts.probe.repo_files import RepoFile, formats, json_files, needed_files, weight_files
-from trimtab.facts.probe.transfer import Meter, Source, TransferObserver, bar_class, fetch_blob, part_of, run_all
 from trimtab.messages import msg
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+
+    from trimtab.facts.probe.transfer import Meter, TransferObserver
 
 ENDPOINT = "https://huggingface.co"
 LOOK_UP_S = 15.0
@@ -174,11 +175,15 @@ class _Download:
     def _have(self, file: RepoFile) -> int:
         if file.sha256 is None:
             return 0
+        from trimtab.facts.probe.transfer import part_of
+
         blob = self.repo.blob(file.sha256)
         there = blob if blob.exists() else part_of(blob)
         return there.stat().st_size if there.exists() else 0
 
     def _transfer(self, commit: str, missing: Sequence[RepoFile]) -> None:
+        from trimtab.facts.probe.transfer import Meter, run_all
+
         stop, meter = threading.Event(), Meter(sum(f.size or 0 for f in missing))
         # The large ones last: a configuration that the hub refuses (gated) ends it before anything large has moved.
         ordered = sorted(missing, key=lambda f: (f.sha256 is not None, f.name))
@@ -186,6 +191,8 @@ class _Download:
         run_all(jobs, meter, self.observer, stop=stop)
 
     def _one(self, commit: str, file: RepoFile, meter: Meter, stop: threading.Event) -> None:
+        from trimtab.facts.probe.transfer import Source, bar_class, fetch_blob
+
         if file.sha256 is not None and file.size is not None and file.size <= MAX_PLAIN_BYTES:
             from huggingface_hub import hf_hub_url
             from huggingface_hub.utils._headers import build_hf_headers

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from trimtab.engine.command import FlagUse, LaunchCommand
-from trimtab.errors import UsageError
-from trimtab.messages import msg
+from trimtab.engine.quantities import whole, wrong_value
 from trimtab.plan.memory.defaults import Given
 
 WHOLE = (
@@ -24,7 +23,6 @@ SWITCHES = (
     "language_model_only", "skip_mm_profiling", "disable_hybrid_kv_cache_manager", "async_scheduling",
 )  # fmt: skip
 FROM_COMPILATION = ("cudagraph_mode", "cudagraph_capture_sizes")
-_SUFFIXES = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def given_of(command: LaunchCommand) -> Given:
@@ -52,21 +50,11 @@ def given_of(command: LaunchCommand) -> Given:
     return Given(flags, env, "server")
 
 
-def whole(name: str, text: str) -> int:
-    """A whole number as vLLM reads it: "8192", "8k" (8,000), "8K" (8,192), "auto" (-1: vLLM chooses)."""
-    if text.lower() in ("auto", "-1"):
-        return -1
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT]?)", text.strip())
-    if not found:
-        raise _wrong(name, text)
-    return int(float(found[1]) * _SUFFIXES.get(found[2], 1))
-
-
 def _real(name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise _wrong(name, text) from error
+        raise wrong_value(name, text) from error
 
 
 def _put(flags: dict[str, object], name: str, command: LaunchCommand, read: Callable[[str, str], object]) -> None:
@@ -100,14 +88,7 @@ def _object(name: str, text: str) -> Mapping[str, object]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise _wrong(name, text) from error
+        raise wrong_value(name, text) from error
     if not isinstance(found, dict):
-        raise _wrong(name, text)
+        raise wrong_value(name, text)
     return found
-
-
-def _wrong(name: str, text: str) -> UsageError:
-    return UsageError(
-        msg("--{flag} does not take {value}", flag=name.replace("_", "-"), value=repr(text)),
-        hint=msg("Correct the flag in the launch command."),
-    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trimtab.engine.command import FlagUse, LaunchCommand, Source, Span
 from trimtab.engine.editing import remove_flag, set_flag
 from trimtab.engine.flags import FlagTable
+from trimtab.engine.quantities import whole
 from trimtab.errors import ModelError, UsageError
 from trimtab.facts.gpu import GpuSet
 from trimtab.facts.model import ModelFacts
@@ -75,10 +76,13 @@ class CommandContext:
     @cached_property
     def memory(self) -> WhatIf | None:
         """The memory model of this launch; None where its own flags contradict it (other rules then speak)."""
+        self.require_model()
+        gpus = self.require_gpus()
+        if self.on_cpu:
+            return None
         from trimtab.plan.memory import cards_of
 
-        self.require_model()
-        return None if self.on_cpu else self._case(cards_of(self.require_gpus()))
+        return self._case(cards_of(gpus))
 
     @property
     def shape(self) -> WhatIf | None:
@@ -124,14 +128,13 @@ class CommandContext:
         return int(digits) if digits.isdigit() else default
 
     def size(self, name: str) -> int | None:
-        """The flag's value as vLLM reads a size ("32k" is 32,000, "32K" 32,768); None when absent or no number."""
-        from trimtab.plan.memory.launch import whole
-
+        """The flag's value as vLLM reads a size ("32k" is 32,000, "32K" 32,768); None when absent, auto or no size."""
         text = self.command.get(name)
         try:
-            return whole(name, text) if text else None
+            found = whole(name, text) if text else None
         except UsageError:
             return None
+        return found if found is not None and found >= 0 else None
 
     def env(self, name: str) -> str | None:
         """The variable's value as the command sets it; None when it does not, or passes it through from outside."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.messages import msg
-from trimtab.plan.memory.allocator import GIB
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.command.memory import Remedy, advice, blamed, fix_to, hedged, remedy
 from trimtab.rules.rule import Example, Finding, Rule, Severity
@@ -34,7 +33,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
                 "{card}; {advice}",
                 zh="{length:,} 个 token 的请求需要 {need:.2f} GiB KV 缓存；{card} 只剩 {have:.2f} GiB；{advice}",
                 length=report.settings.max_model_len,
-                need=report.capacity.needed_bytes / GIB,
+                need=report.capacity.needed_bytes / (1 << 30),
                 have=report.tightest.kv_cache.value,
                 card=report.tightest.card.name,
                 advice=advice(found),

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from trimtab.messages import Message, msg
-from trimtab.plan.memory.allocator import GIB
-from trimtab.plan.memory.budget import Budget
-from trimtab.plan.memory.settings import Settings
-from trimtab.plan.memory.whatif import WhatIf
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.command.facts import first_cut, heads_allow
 from trimtab.rules.rule import Fix, Grade, Severity
 
+if TYPE_CHECKING:
+    from trimtab.plan.memory.budget import Budget
+    from trimtab.plan.memory.settings import Settings
+    from trimtab.plan.memory.whatif import WhatIf
+
+GIB = 1 << 30
 UTILIZATIONS = tuple(round(0.5 + step / 100, 2) for step in range(50))
 """0.50 to 0.99."""
 NAMES = {

@@ -12,12 +12,15 @@ Sources: vllm/config/compilation.py (resolve_cudagraph_mode_and_sizes), vLLM 0.2
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trimtab.messages import msg
-from trimtab.plan.memory.budget import Budget
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.command.memory import Remedy, fix_to
 from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+if TYPE_CHECKING:
+    from trimtab.plan.memory.budget import Budget
 
 
 def check(context: CommandContext) -> Iterator[Finding]:
