@@ -16,7 +16,9 @@ from trimtab.messages import msg
 from trimtab.rules.command import words
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Fix, Rule, Severity
+from trimtab.rules.runner import release
 
+SERVE_ENTRY = (0, 12)  # the first image whose ENTRYPOINT is `vllm serve`
 LISTS = (Form.COMPOSE, Form.KUBERNETES, Form.DOCKERFILE, Form.CONFIG)
 
 
@@ -42,11 +44,12 @@ def stray(context: CommandContext) -> Value | None:
     command = context.command
     if command.subcommand == "api_server":
         return command.strays[0] if command.strays else None
-    image = command.container.image.text if command.container and command.container.image else ""
-    started = any("serve" in w.text for w in command.program)
-    if command.subcommand == "serve" and "vllm-openai" in image and not started and not context.at_least("0.12"):
-        return None if command.all("model") else command.model
-    return None
+    box = command.container
+    if command.subcommand != "serve" or box is None or box.image is None or "vllm-openai" not in box.image.text:
+        return None
+    if box.version is None or release(box.version) >= SERVE_ENTRY or any(w.text == "serve" for w in command.program):
+        return None
+    return None if command.all("model") else command.model
 
 
 RULE = Rule(
