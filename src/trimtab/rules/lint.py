@@ -57,7 +57,9 @@ def lint(
         context = context_of(command, known)
         version = context.version
         report += run(rules, context, selection)
-    return Linted(report, reading.problems, reading.commands, version)
+    # A variable that is exported once belongs to every command after it, and is told of once.
+    once = Report(tuple(dict.fromkeys(report.findings)), report.not_judged)
+    return Linted(once, reading.problems, reading.commands, version)
 
 
 def context_of(command: LaunchCommand, known: LintFacts) -> CommandContext:
