@@ -10,6 +10,7 @@ from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.caches import is_packed, state_bytes
 from trimtab.plan.memory.encoder import encoder_peak
+from trimtab.plan.memory.mamba import mamba2_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.parallel import Stage
 
@@ -68,10 +69,11 @@ def peak_of(settings: Settings, model: ModelFacts, stage: Stage, *, samples: boo
     mlp = max((_mlp_bytes(settings, model, x) for x in unique), default=0)
     mlp = max(mlp, 0 if kept else moe)
     attention = max((_attention_bytes(settings, model, x) for x in unique), default=0)
+    mamba2 = max((mamba2_bytes(settings, model, x) for x in unique), default=0)
     return Peak(
         persistent=FLOOR_GIB + kept / GIB,
         mlp=(stream + mlp) / GIB,
-        attention=(stream + attention) / GIB,
+        attention=max(stream + attention, mamba2) / GIB,
         sampler=_sampler_bytes(settings, model) / GIB if stage.last and samples else 0.0,
         encoder=encoder_peak(settings, model) / GIB if stage.first else 0.0,
         compiling=_compile_bytes(settings, model) / GIB if stage.first else 0.0,
