@@ -32,7 +32,7 @@ def judge(example: Example, code: str, text: str) -> Report:
             return None
         return read_model(json.loads((MODELS / f"{example.model}.json").read_text()))
 
-    facts = LintFacts(vllm=example.vllm, gpus=gpus_of(example.gpu), model_of=model_of)
+    facts = LintFacts(vllm=example.vllm, gpus=gpus_of(example.gpu), host_gib=example.host_gib, model_of=model_of)
     return lint(text, facts=facts, selection=Selection(select=(code,))).report
 
 

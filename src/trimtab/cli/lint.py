@@ -52,6 +52,7 @@ def run(
     facts = LintFacts(
         vllm=vllm,
         gpus=_gpus(gpu) if gpu else None,
+        host_gib=_host_gib() if gpu == "auto" else None,
         model_of=lambda command: _model(_named(command), model_config),
     )
     selection = Selection(_codes(select), _codes(ignore)).checked(registry.rules(Subject.COMMAND))
@@ -88,6 +89,13 @@ def _gpus(spec: str) -> GpuSet:
     from trimtab.cli.gpus import gpus_named
 
     return gpus_named(spec)
+
+
+def _host_gib() -> float:
+    """GiB of this host's memory: the launch is to run here where the GPUs are this host's."""
+    from trimtab.facts.probe.host import read_host
+
+    return read_host().memory_total_bytes / (1 << 30)
 
 
 def _named(command: LaunchCommand) -> str | None:

@@ -26,6 +26,7 @@ class LintFacts:
 
     vllm: str | None = None
     gpus: GpuSet | None = None
+    host_gib: float | None = None
     model_of: Callable[[LaunchCommand], ModelFacts | None] = no_model
     table: FlagTable | None = None
 
@@ -73,4 +74,5 @@ def context_of(command: LaunchCommand, known: LintFacts) -> CommandContext:
         version_assumed=known.vllm is None and tag is None,
         model=known.model_of(command),
         gpus=known.gpus,
+        host_gib=known.host_gib,
     )

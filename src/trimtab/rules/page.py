@@ -44,7 +44,7 @@ def page(rule: Rule) -> str:
 
 
 def _example(word: str, example: Example) -> list[str]:
-    facts = [("vLLM", example.vllm), ("GPUs", example.gpu), ("model", example.model)]
+    facts = [("vLLM", example.vllm), ("GPUs", example.gpu), ("model", example.model), ("host GiB", example.host_gib)]
     beside = ", ".join(f"{name} {value}" for name, value in facts if value)
     lines = [f"{word}{f' ({beside})' if beside else ''}:", "", *_indented(example.text)]
     if example.fixed is not None:

@@ -93,6 +93,7 @@ class Example:
     vllm: str | None = None
     gpu: str | None = None
     model: str | None = None
+    host_gib: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ class CommandContext:
     version_assumed: bool = False
     model: ModelFacts | None = None
     gpus: GpuSet | None = None
+    host_gib: float | None = None
 
     @property
     def source(self) -> Source | None:
@@ -67,6 +68,12 @@ class CommandContext:
         if not known and any(g.vendor == "" for _, g in self.require_gpus().members):
             raise FactMissing(Fact.GPU)
         return min(known) if known else None
+
+    def require_host_gib(self) -> float:
+        """GiB of the host's memory."""
+        if self.host_gib is None:
+            raise FactMissing(Fact.HOST)
+        return self.host_gib
 
     @property
     def on_cpu(self) -> bool:
