@@ -81,6 +81,7 @@ RULES: dict[str, str] = {
     "CMD702": "command.environment_variable_without_effect",
     "CMD703": "command.environment_variable_unknown",
     "CMD704": "command.device_uuid_not_understood",
+    "CMD705": "command.service_named_vllm",
 }
 
 # code -> why it went, and what took its place
