@@ -295,6 +295,12 @@ def test_what_can_be_read_is_judged_beside_what_cannot(bad: Path, tmp_path: Path
     assert "broken.sh: nothing could be read" in done.stderr.decode()
 
 
+def test_a_file_that_does_not_speak_of_vllm_may_be_anything(tmp_path: Path) -> None:
+    file = tmp_path / "chart.yaml"
+    file.write_text("{{- if .Values.on }}\na: [\n{{- end }}\n")
+    assert lint(file).returncode == 0
+
+
 def test_crlf_and_a_bom_do_not_shift_places(tmp_path: Path) -> None:
     file = tmp_path / "serve.sh"
     file.write_bytes(b"\xef\xbb\xbfvllm serve org/model \\\r\n  --port 80 \\\r\n  --swap-space 4\r\n")

@@ -69,7 +69,7 @@ def run(
         for problem in linted.problems:
             print(_problem(problem, source.name), file=sys.stderr)
         if linted.problems and not linted.commands:
-            unread += [] if source.found else [source.name]
+            unread += [] if source.found or source.foreign else [source.name]
             continue
         problems |= bool(linted.problems)
         if apply or diff:

@@ -33,6 +33,15 @@ class LintSource:
     file: Path | None = None
     found: bool = False
 
+    @property
+    def foreign(self) -> bool:
+        """Whether it is a text that does not speak of vLLM: that it cannot be read is then no fault."""
+        try:
+            self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return b"\0" not in self.data and b"vllm" not in self.data.lower()
+
     def lint(self, facts: LintFacts, selection: Selection) -> Linted:
         """What is wrong with its launch commands."""
         return lint(self.data, filename=self.name, facts=facts, selection=selection)
