@@ -41,7 +41,7 @@ def record(action: argparse.Action, names: Iterable[str]) -> Record:
         "negations": negated,
         "dest": action.dest if wanted != name else None,
         "config": config.__name__ if config else None,
-        "keys": _keys(config),
+        "keys": keys_of(config),
         "nullable": nullable or None,
         "group": GROUPS.get(str(action.container.title)),  # type: ignore[attr-defined]
         "repeats": isinstance(action, argparse._AppendAction) or None,
@@ -99,8 +99,9 @@ def _unwrapped(function: Any) -> tuple[Any, bool]:
     return function, nullable
 
 
-def _keys(config: type | None) -> list[str]:
-    return sorted(f.name for f in dataclasses.fields(config) if f.init) if config else []  # type: ignore[arg-type]
+def keys_of(config: type | None) -> list[str]:
+    """The keys that a config class takes; none for a class that is no dataclass."""
+    return sorted(f.name for f in dataclasses.fields(config) if f.init) if dataclasses.is_dataclass(config) else []  # type: ignore[arg-type]
 
 
 def _choices(action: argparse.Action) -> Record:

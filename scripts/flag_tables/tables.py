@@ -45,10 +45,22 @@ def _flags(made: Sources, root: Path) -> dict[str, Record]:
     for flag, names in (*registered.parsers(root), *registered.lists(made)):
         if flag in found and names:
             found[flag] |= {"choices": names, "open": True}
+    _add_speculation(found, made)
     warned = _warnings(made)
     for name, entry in found.items():
         entry |= warned.get(name, {})
     return dict(sorted(found.items()))
+
+
+def _add_speculation(found: dict[str, Record], made: Sources) -> None:
+    """`--speculative-config` is parsed as bare JSON; its keys are checked afterwards, by a class of its own."""
+    module = made.module("vllm.config")
+    flag = found.get("--speculative-config")
+    if flag is None or module is None or "keys" in flag:
+        return
+    keys = records.keys_of(module.SpeculativeConfig)
+    if keys:
+        flag |= {"config": "SpeculativeConfig", "keys": keys}
 
 
 def _records(parser: argparse.ArgumentParser) -> dict[str, Record]:
