@@ -32,7 +32,8 @@ def variables(made: Sources) -> list[Record]:
 
 def _default(envs: Any, name: str) -> Any:
     try:
-        return plain(envs.environment_variables[name]())
+        first, second = (plain(envs.environment_variables[name]()) for _ in range(2))
+        return first if first == second else None  # a fresh name at each call is no default
     except Exception:  # noqa: BLE001 - it asks the machine; then there is no default to state
         return None
 
