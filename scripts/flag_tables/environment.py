@@ -21,21 +21,25 @@ def variables(made: Sources) -> list[Record]:
         return []
     types, choices = _types(envs.tree), _choices(envs.tree)
     found = []
-    with _neutral_environment():
-        for name in sorted(envs.environment_variables):
-            entry: Record = {"name": name, "kind": types.get(name, "str"), "default": _default(envs, name)}
-            if name in choices:
-                entry["choices"] = choices[name]
-            found.append({k: v for k, v in entry.items() if v is not None})
+    for name in sorted(envs.environment_variables):
+        entry: Record = {"name": name, "kind": types.get(name, "str"), "default": _default(envs, name)}
+        if name in choices:
+            entry["choices"] = choices[name]
+        found.append({k: v for k, v in entry.items() if v is not None})
     return found
 
 
 def _default(envs: Any, name: str) -> Any:
     try:
-        first, second = (plain(envs.environment_variables[name]()) for _ in range(2))
-        return first if first == second else None  # a fresh name at each call is no default
+        first, second = _read(envs, name), _read(envs, name)
+        return first if first == second else None  # a fresh name at each start is no default
     except Exception:  # noqa: BLE001 - it asks the machine; then there is no default to state
         return None
+
+
+def _read(envs: Any, name: str) -> Any:
+    with _neutral_environment():  # of its own: some readers keep what they gave in the environment
+        return plain(envs.environment_variables[name]())
 
 
 def _types(tree: ast.Module) -> dict[str, str]:
