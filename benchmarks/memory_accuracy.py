@@ -141,6 +141,7 @@ def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
         flags["speculative_config"] = {"method": "mtp", "num_speculative_tokens": 1}
     if "tp2 presumably" in row["notes"].lower():
         flags["tensor_parallel_size"] = 2
+    flags |= flags.pop("compilation_config", {})
     env = {"VLLM_USE_V1": "0" if row["engine"] == "V0" else "1"}
     if found := re.search(r"layer partition ([\d,]+)", other):
         env["VLLM_PP_LAYER_PARTITION"] = found[1]
@@ -148,6 +149,7 @@ def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
         flags["speculative_config"] = {"method": "eagle", "num_speculative_tokens": 1}
     if found := re.search(r"max_num_batched_tokens resolved (\d+)", other):
         flags["max_num_batched_tokens"] = int(found[1])
+    env |= dict(re.findall(r"(VLLM_\w+)=(\w+)", str(row["flags"].get("other") or "")))
     if "estimate_cudagraphs=0" in str(row["vllm_version"]).lower():
         env["VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"] = "0"
     h200 = row["id"].startswith("h200-")

@@ -18,6 +18,8 @@ FLOOR_GIB = 0.03
 """Buffers of the runner that live through the profile run (measured on H200: the same from 2,048 to 32,768 tokens)."""
 MLA_WORKSPACE_TOKENS = 64 * 1024
 """Cap of the chunked-prefill workspace (v1/attention/backends/mla/common.py `chunked_prefill_workspace_size`)."""
+TRITON_PROGRAMS = 132
+"""Most programs of the top-k, top-p kernel: the card's multiprocessors (132 on Hopper)."""
 MOE_CHUNK_TOKENS = 32 * 1024
 """Tokens that the fused experts take at once before 0.13 (envs.py `VLLM_FUSED_MOE_CHUNK_SIZE`)."""
 FREES_GATE_UP = frozenset({
@@ -30,7 +32,7 @@ SANDWICH_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Olmo2", "Glm4ForCausalLM")
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """GiB of each thing that could be the widest; `persistent` is held under all of them."""
+    """GiB of each thing that could be the widest; `persistent` is held under all of them but `compiling`."""
 
     persistent: float
     mlp: float
@@ -41,7 +43,7 @@ class Peak:
 
     @property
     def total(self) -> float:
-        return self.persistent + max(self.mlp, self.attention, self.sampler, self.encoder, self.compiling)
+        return max(self.persistent + max(self.mlp, self.attention, self.sampler, self.encoder), self.compiling)
 
 
 def activation(settings: Settings, model: ModelFacts, stage: Stage, *, samples: bool = True) -> Derived[float]:
@@ -52,7 +54,7 @@ def activation(settings: Settings, model: ModelFacts, stage: Stage, *, samples: 
     return Derived(
         value=peak.total,
         unit="GiB",
-        formula="persistent + max(mlp, attention, sampler, encoder, compiling)",
+        formula="max(persistent + max(mlp, attention, sampler, encoder), compiling)",
         source="computed",
         inputs={"tokens": settings.max_num_batched_tokens} | {f"{k}_gib": round(v, 3) for k, v in shown.items()},
         note="vLLM v1/worker/gpu_model_runner.py profile_run; worker/model_runner.py profile_run (V0)",
@@ -99,6 +101,8 @@ def _streams(settings: Settings, model: ModelFacts, stage: Stage) -> int:
 def _mlp_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
     """Gate-up output and its activation: 3 x inner size a token, split by tensor parallelism."""
     inner = layer.moe.shared_intermediate if layer.moe else layer.intermediate
+    if layer.moe and _triton_mxfp4(settings, layer):
+        inner += layer.moe.per_token * 2 * layer.moe.intermediate // 3
     return 3 * inner // settings.tensor_parallel_size * settings.max_num_batched_tokens * model.element_bytes
 
 
@@ -117,7 +121,7 @@ def _moe_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
     Data-parallel ranks send each other all their tokens first (distributed/device_communicators/all2all.py).
     """
     moe = layer.moe
-    if moe is None:
+    if moe is None or _triton_mxfp4(settings, layer):
         return 0
     inner, hidden, element = moe.intermediate // settings.expert_tensor_ranks, model.hidden_size, model.element_bytes
     tokens = settings.max_num_batched_tokens * settings.data_parallel_size
@@ -141,6 +145,13 @@ def _deep_gemm(settings: Settings, layer: LayerFacts) -> bool:
     return blocks and settings.version >= (0, 11) and settings.deep_gemm
 
 
+def _triton_mxfp4(settings: Settings, layer: LayerFacts) -> bool:
+    """MXFP4 experts on Hopper run OpenAI's Triton kernels, which keep no scratch and hold the gate-up rows alone
+    (0.26 fused_moe/oracle/mxfp4.py; measured at 2,048 and 8,192 tokens)."""
+    mxfp4 = any(w.part == "experts" and w.scheme.name == "mxfp4" for w in layer.weights)
+    return mxfp4 and settings.hopper and settings.version >= (0, 26)
+
+
 def _attention_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
     """The fused projection, the attention output, and for MLA the dummy up-projection of a whole prefill workspace."""
     mixer = layer.mixer
@@ -151,7 +162,10 @@ def _attention_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -
         return rows // tp * tokens * model.element_bytes
     if mixer.kv_lora_rank is None:
         q = mixer.heads * mixer.head_dim // tp
-        return (2 * q + mixer.kv_elements(tp)) * tokens * model.element_bytes
+        width = 2 * q + mixer.kv_elements(tp)
+        if any(w.name.endswith("q_norm") for w in layer.weights):  # normed copies; the layer's input is free by then
+            width += max(0, q + mixer.kv_elements(tp) // 2 - model.hidden_size)
+        return width * tokens * model.element_bytes
     workspace = max(8 * settings.max_model_len, 4 * settings.max_num_seqs * (settings.block_size or 16))
     heads = mixer.heads // tp
     width = mixer.head_dim - (mixer.qk_rope_head_dim or 0) + mixer.v_head_dim
@@ -168,25 +182,36 @@ def _sampler_bytes(settings: Settings, model: ModelFacts) -> int:
     if settings.engine == "V0" and item and settings.encoder:
         rows = max(1, min(rows, settings.max_num_batched_tokens // item))  # 0.7.3 worker/model_runner.py _dummy_run
     hidden = settings.max_num_batched_tokens * model.hidden_size * model.element_bytes
-    return int(rows * model.vocab_size * sampler_element_bytes(settings)) + hidden
+    scratch = min(TRITON_PROGRAMS, rows) * model.vocab_size * 4 if _triton_sampler(settings) else 0
+    return int(rows * model.vocab_size * sampler_element_bytes(settings)) + scratch + hidden
+
+
+def _triton_sampler(settings: Settings) -> bool:
+    """Top-k and top-p in one Triton kernel, a row of fp32 logits per program (v1/sample/ops/topk_topp_triton.py)."""
+    return settings.engine == "V1" and settings.runner == "v1" and settings.version >= (0, 18)
 
 
 def _compile_bytes(settings: Settings, model: ModelFacts) -> int:
     """A copy of the embedding, on which the compiler times the kernel that reads it, when its cache is empty.
 
-    config/compilation.py sets `benchmark_combo_kernel`, for which the inductor makes the kernel's inputs anew at full
-    size: 0.28.0 logged 15.4 GiB of KV cache from a warm cache and 14.6 from an empty one. First starts of the V1 runner
-    (0.19.2, 0.21, 0.24) do not show it.
+    config/compilation.py sets `benchmark_combo_kernel`, for which the inductor makes the kernel's inputs and its two
+    outputs of tokens x hidden size anew. Six starts of 0.26 on H200 show it to 0.01 GiB, the V1 runner's too; first
+    starts of 0.19.2, 0.21 and 0.24 with the V1 runner do not.
     """
-    if settings.enforce_eager or settings.compile_cache or settings.runner != "v2":
+    if settings.enforce_eager or settings.compile_cache:
         return 0
-    return sum(w.rank_bytes(settings.tensor_parallel_size) for w in model.embedding if w.split == "vocab")
+    if settings.runner != "v2" and settings.version < (0, 26):
+        return 0
+    copy = sum(w.rank_bytes(settings.tensor_parallel_size) for w in model.embedding if w.split == "vocab")
+    return copy + 2 * settings.max_num_batched_tokens * model.hidden_size * model.element_bytes
 
 
 def sampler_element_bytes(settings: Settings) -> float:
-    """Bytes per logit at the sampler's peak."""
+    """Bytes per logit at the sampler's peak: with Triton logits in 16 and 32 bit, probabilities and noise in fp32."""
     if settings.runner == "v2":
         return 2
     if settings.engine == "V0":
         return 39
-    return 38 if settings.version < (0, 18) else 17
+    if settings.version < (0, 18):
+        return 38
+    return 14

@@ -20,6 +20,7 @@ from trimtab.plan.memory.versions import (
     default_utilization,
     fits_length,
     hybrid_prefix_caching,
+    offloads_weights,
     v1_is_default,
 )
 
@@ -117,6 +118,7 @@ def _with_cards(given: Given, settings: Settings, cards: Sequence[Card]) -> Sett
         settings,
         estimate_graphs=_estimates(given, version, cards),
         deep_gemm=all(9.0 <= c.capability < 12.0 and c.vendor == "nvidia" for c in cards),
+        hopper=bool(cards) and all(9.0 <= c.capability < 10.0 and c.vendor == "nvidia" for c in cards),
         mxfp4_tile=_mxfp4_tile(version, cards),
     )
 
@@ -125,7 +127,9 @@ def _with_sizes(given: Given, settings: Settings) -> Settings:
     """The sizes that flags set outright, and what else is loaded beside the decoder."""
     return replace(
         settings,
-        cpu_offload_gb=given.real("cpu_offload_gb", 0.0),
+        cpu_offload_gb=given.real("cpu_offload_gb", 0.0)
+        if offloads_weights(settings.version, settings.runner)
+        else 0.0,
         swap_space=given.real("swap_space", 4.0 if settings.engine == "V0" else 0.0),
         kv_offloading_size=given.real("kv_offloading_size", 0.0),
         kv_cache_memory_bytes=given.number("kv_cache_memory_bytes"),

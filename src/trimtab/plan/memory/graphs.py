@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trimtab.facts.derived import Derived
+from trimtab.facts.layers import Attention
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB, MIB
 from trimtab.plan.memory.settings import Settings
@@ -10,7 +11,17 @@ from trimtab.plan.memory.versions import Release, deducts_graphs, graphs_for_ful
 from trimtab.plan.parallel import Stage
 
 LAYER_BYTES = int(0.19 * MIB)
-"""What the driver keeps per layer and graph; seven starts of 0.10 to 0.26 took 0.14 to 0.25 MiB."""
+"""What the driver keeps per layer and graph where all graphs are of one kind (before 0.11)."""
+PIECE_BYTES = int(0.143 * MIB)
+"""Per layer and piecewise graph: 4 MiB for 28 layers, 6 for 48 in the trial captures of 0.26."""
+WHOLE_BYTES = {"v1": int(0.04 * MIB), "v2": int(0.09 * MIB)}
+"""Per layer and whole-model graph: 1 MiB for 28 layers, 2 for 48 with the V1 runner; the V2 runner takes twice that.
+Measured on Hopper; elsewhere a whole-model graph takes as much as a piecewise one."""
+WORKSPACE_BYTES = 75 * MIB
+"""cuBLAS workspaces of the capture's pool, whatever is captured (0.26 on H200)."""
+SPLITS = 32
+"""FlashAttention 3 on Hopper gives whole-model graphs room for so many partial results (envs.py
+`VLLM_FLASH_ATTN_MAX_NUM_SPLITS_FOR_CUDA_GRAPH`), fp32, a batch of the largest size: 112 MiB for Qwen2.5-7B at 256."""
 
 
 def capture_sizes(
@@ -36,29 +47,58 @@ def graph_memory(settings: Settings, model: ModelFacts, stage: Stage) -> Derived
     sizes = settings.cudagraph_capture_sizes
     if not settings.graphs or not sizes:
         return Derived(0.0, "GiB", "no CUDA graphs", "computed")
-    number = graph_count(settings)
-    inner = max((x.intermediate for x in model.layers), default=0) // settings.tensor_parallel_size
-    pool = max(sizes) * (3 * inner + 4 * model.hidden_size) * model.element_bytes
-    value = (pool + number * stage.layers * LAYER_BYTES) / GIB
+    piecewise, whole = graph_counts(settings)
+    first, splits = _first_captures(settings, model, stage)
+    value = (first + splits + _driver_bytes(settings, stage)) / GIB
     return Derived(
         value,
         "GiB",
-        "largest batch's layer buffers + graphs x layers x 0.19 MiB",
+        "workspace + largest batch's layer buffers + partial attention results + graphs x layers",
         "assumed",
-        {"graphs": number, "largest": max(sizes), "layers": stage.layers},
-        note="vLLM v1/worker/gpu_model_runner.py capture_model",
+        {"piecewise": piecewise, "whole": whole, "largest": max(sizes), "layers": stage.layers},
+        note="vLLM v1/worker/gpu_model_runner.py capture_model; measured with 0.26 on H200",
     )
 
 
-def graph_count(settings: Settings) -> int:
-    """Graphs captured: one a size, and from 0.11 whole-model ones for sizes that a decode batch can have."""
+def _first_captures(settings: Settings, model: ModelFacts, stage: Stage) -> tuple[int, int]:
+    """Bytes of the first piecewise capture and of the first whole-model one: what later, smaller ones use again."""
+    sizes = settings.cudagraph_capture_sizes
+    layers = model.layers[stage.start : stage.end]
+    inner = max((x.moe.shared_intermediate if x.moe else x.intermediate for x in layers), default=0)
+    width = 3 * inner // settings.tensor_parallel_size + 4 * model.hidden_size
+    pool = max(sizes) * width * model.element_bytes
+    if not graphs_for_full_and_piecewise(settings.version):
+        return pool, 0
+    largest = max((n for n in sizes if n <= _decode_batch(settings)), default=0) if graph_counts(settings)[1] else 0
+    width = max((_output_width(x.attention) for x in layers if x.attention), default=0) // settings.tensor_parallel_size
+    return WORKSPACE_BYTES + pool, SPLITS * width * largest * 4 if settings.hopper else 0
+
+
+def _output_width(mixer: Attention) -> int:
+    """Elements a token of the decode kernel's output; MLA decodes in its latent space."""
+    return mixer.heads * (mixer.kv_lora_rank or mixer.v_head_dim)
+
+
+def _driver_bytes(settings: Settings, stage: Stage) -> int:
+    piecewise, whole = graph_counts(settings)
+    if not graphs_for_full_and_piecewise(settings.version):
+        return (piecewise + whole) * stage.layers * LAYER_BYTES
+    each = WHOLE_BYTES[settings.runner] if settings.hopper else PIECE_BYTES
+    return stage.layers * (piecewise * PIECE_BYTES + whole * each)
+
+
+def graph_counts(settings: Settings) -> tuple[int, int]:
+    """Piecewise graphs, one a size, and from 0.11 whole-model ones for sizes that a decode batch can have."""
     sizes = settings.cudagraph_capture_sizes
     mode = settings.cudagraph_mode.upper()
     if settings.engine == "V0" or not graphs_for_full_and_piecewise(settings.version) or mode == "PIECEWISE":
-        return len(sizes)
-    most = settings.max_num_seqs * (1 + settings.num_speculative_tokens)
-    whole = sum(n <= most for n in sizes)
-    return whole if mode in ("FULL", "FULL_DECODE_ONLY") else len(sizes) + whole
+        return len(sizes), 0
+    whole = sum(n <= _decode_batch(settings) for n in sizes)
+    return (0 if mode in ("FULL", "FULL_DECODE_ONLY") else len(sizes)), whole
+
+
+def _decode_batch(settings: Settings) -> int:
+    return settings.max_num_seqs * (1 + settings.num_speculative_tokens)
 
 
 def deducted_graphs(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[float]:
@@ -66,4 +106,7 @@ def deducted_graphs(settings: Settings, model: ModelFacts, stage: Stage) -> Deri
     if not settings.graphs or not settings.estimate_graphs or not deducts_graphs(settings.version, settings.runner):
         return Derived(0.0, "GiB", "this release or runner deducts nothing for graphs", "computed")
     found = graph_memory(settings, model, stage)
-    return Derived(found.value, "GiB", "estimate from trial captures: " + found.formula, found.source, found.inputs)
+    if not found.value:
+        return found
+    value = (max(_first_captures(settings, model, stage)) + _driver_bytes(settings, stage)) / GIB
+    return Derived(value, "GiB", "trial captures: the larger first one + graphs x layers", found.source, found.inputs)

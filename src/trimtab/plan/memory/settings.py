@@ -37,6 +37,8 @@ class Settings:
     """Multiples to which the mxfp4 kernel of this card rounds hidden and inner size of experts."""
     deep_gemm: bool = False
     """Whether the card runs DeepGEMM (compute capability 9.x and 10.x)."""
+    hopper: bool = False
+    """Whether every card is of compute capability 9.x: FlashAttention 3, OpenAI's Triton kernels for mxfp4."""
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1

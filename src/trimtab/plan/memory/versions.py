@@ -86,6 +86,14 @@ def estimates_graphs(v: Release, runner: str) -> bool:
     return v >= (0, 29) if runner == "v2" else v >= (0, 18)
 
 
+def offloads_weights(v: Release, runner: str) -> bool:
+    """The V2 runner heeds --cpu-offload-gb from 0.28 only (v1/worker/gpu/model_runner.py `create_offloader`).
+
+    A start of 0.26 with 4 GiB to offload held all its weights on the card.
+    """
+    return runner != "v2" or v >= (0, 28)
+
+
 def deducts_graphs(v: Release, runner: str) -> bool:
     """From 0.20 the estimate is deducted (envs.py `VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS` default 1)."""
     return v >= (0, 20) and estimates_graphs(v, runner)
