@@ -1,4 +1,4 @@
-"""Starts on one H200 (vLLM 0.26.0), predicted before they were made: bounds of each term, and the known misses."""
+"""Starts on one H200 (vLLM 0.26.0), most of them predicted first: bounds of each term, and the known misses."""
 
 from __future__ import annotations
 
