@@ -51,7 +51,7 @@ class CommandSubject:
     """Launch commands (one at least) of a file, standard input or the command line; `origin` says which."""
 
     commands: tuple[LaunchCommand, ...]
-    origin: str
+    origin: str | Message
     problems: tuple[Problem, ...] = ()
     pinned: tuple[FlagUse, ...] = ()
 
@@ -166,7 +166,7 @@ def _from_words(rest: Sequence[str] | None, arity: Arity | None) -> CommandSubje
     if not reading.commands and not rest[0].startswith("-"):
         raise _no_command(msg("what follows --"), reading.problems)
     commands = reading.commands or (LaunchCommand.from_argv(rest, None, arity),)
-    return CommandSubject(commands, str(msg("the command after --")), reading.problems)
+    return CommandSubject(commands, msg("the command after --"), reading.problems)
 
 
 def _pinned(rest: Sequence[str], arity: Arity | None) -> tuple[FlagUse, ...]:
@@ -249,7 +249,8 @@ def _commands_of(
     reading = read_commands(data, filename, arity)
     if not reading.commands:
         raise _no_command(origin, reading.problems)
-    return CommandSubject(reading.commands, str(origin), reading.problems, pinned)
+    named = origin if isinstance(origin, Message) else str(origin)
+    return CommandSubject(reading.commands, named, reading.problems, pinned)
 
 
 def _no_command(origin: Path | Message, problems: Sequence[Problem]) -> UsageError:

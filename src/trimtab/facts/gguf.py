@@ -17,6 +17,7 @@ from trimtab.messages import Message, msg
 MAGIC = b"GGUF"
 MOST_ITEMS = 1 << 24
 MOST_TEXT = 1 << 26
+_STRING_BYTES = msg("bytes of one string")
 MOST_NESTED = 4
 TYPES: dict[int, tuple[str, int, int]] = {
     0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22),
@@ -73,14 +74,14 @@ class _Reader:
     def number(self, form: str) -> Any:
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
-    def count(self, what: str, most: int) -> int:
+    def count(self, what: Message, most: int) -> int:
         n = int(self.number("<Q"))
         if n > most:
             raise broken(self.file, msg("it claims {n:,} {what}", n=n, what=what))
         return n
 
     def text(self) -> str:
-        return self.take(self.count("bytes of one string", MOST_TEXT)).decode("utf-8", "replace")
+        return self.take(self.count(_STRING_BYTES, MOST_TEXT)).decode("utf-8", "replace")
 
 
 def broken(file: str, reason: Message) -> ModelError:
@@ -102,7 +103,7 @@ def read_gguf(data: bytes, *, file: str = "model.gguf", file_bytes: int | None =
     version = int(reader.number("<I"))
     if version not in (2, 3):
         raise broken(file, msg("version {version} (2 and 3 are known)", version=version))
-    tensors, pairs = reader.count("tensors", MOST_ITEMS), reader.count("metadata entries", MOST_ITEMS)
+    tensors, pairs = reader.count(msg("tensors"), MOST_ITEMS), reader.count(msg("metadata entries"), MOST_ITEMS)
     metadata: dict[str, Any] = {}
     for _ in range(pairs):
         key = reader.text()
@@ -126,7 +127,7 @@ def _value(reader: _Reader, kind: int, depth: int) -> Any:
     if kind == _TEXT:
         return reader.text()
     if kind == _ARRAY and depth < MOST_NESTED:
-        inner, n = int(reader.number("<I")), reader.count("array elements", MOST_ITEMS)
+        inner, n = int(reader.number("<I")), reader.count(msg("array elements"), MOST_ITEMS)
         if inner in _SCALARS:
             size = struct.calcsize(_SCALARS[inner])
             raw = reader.take(n * size)
