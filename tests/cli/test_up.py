@@ -203,7 +203,7 @@ def test_no_engine(home: Path, model: Path) -> None:
 def test_interrupt_during_load(home: Path, model: Path, python: Path) -> None:
     words = (str(model), "--engine-python", str(python), "--no-verify")
     with running(home, *words, knobs="--hold load") as child:
-        wait_for(lambda: record(home, "loading"))
+        wait_for(lambda: record(home, "loading") or record(home, "compiling"))
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=30)
     assert child.returncode == 0
@@ -213,7 +213,7 @@ def test_interrupt_during_load(home: Path, model: Path, python: Path) -> None:
 def test_engine_killed_during_load(home: Path, model: Path, python: Path) -> None:
     words = (str(model), "--engine-python", str(python), "--no-verify")
     with running(home, *words, knobs="--hold load") as child:
-        seen = wait_for(lambda: record(home, "loading"))
+        seen = wait_for(lambda: record(home, "loading") or record(home, "compiling"))
         os.kill(seen.engine_pid, signal.SIGKILL)
         _, err = child.communicate(timeout=30)
     assert child.returncode == 1
