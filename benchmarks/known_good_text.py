@@ -101,7 +101,7 @@ def _python(text: str) -> Iterator[Piece]:
                 yield from _prose(node.value, node.lineno, text)
         elif isinstance(node, ast.List) and [_word(e, names) for e in node.elts[:2]] == ["vllm", "serve"]:
             words = [_word(e, names) for e in node.elts]
-            yield Piece(" ".join(json.dumps(w) if " " in w else w for w in words if w), node.lineno, "words.sh", text)
+            yield Piece(" ".join(json.dumps(w) if " " in w else w for w in words), node.lineno, "words.sh", text)
     yield from _comments(text)
 
 
@@ -112,7 +112,7 @@ def _word(node: ast.expr, names: dict[str, str | int]) -> str:
         return str(names[node.id])
     if isinstance(node, ast.Call) and len(node.args) == 1:
         return _word(node.args[0], names)
-    return f"${ast.unparse(node)}" if isinstance(node, ast.Name) else ""
+    return f"${ast.unparse(node)}" if isinstance(node, ast.Name) else "$value"
 
 
 def _comments(text: str) -> Iterator[Piece]:

@@ -70,7 +70,7 @@ def gpus_of(hardware: str | None) -> GpuSet | None:
 
 def judge(row: dict[str, str], failure: dict[str, Any]) -> Record:
     """Lint the record's launch with the facts that the record gives."""
-    facts = LintFacts(version_of(failure["vllm_version"]), gpus_of(failure["hardware"]), model_of)
+    facts = LintFacts(vllm=version_of(failure["vllm_version"]), gpus=gpus_of(failure["hardware"]), model_of=model_of)
     linted = lint(failure["launch"], facts=facts)
     inferred = "launch-inferred" in failure["tags"]
     return Record(row["id"], row["decided_by"], row["cause"], inferred, linted.report.findings, len(linted.commands))
