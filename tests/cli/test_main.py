@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +51,13 @@ def test_a_full_disk_under_the_report_is_told() -> None:
     assert done.returncode == 2
     assert "No space left" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--lang", "zh", "ps"], ["ps", "--lang", "zh"], ["ps", "--lang=zh"]])
+def test_the_language_may_stand_anywhere(words: list[str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trimtab", *words], env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "没有" in done.stdout

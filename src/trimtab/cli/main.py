@@ -42,6 +42,7 @@ def run(argv: Sequence[str]) -> int:
     lang = os.environ["TRIMTAB_LANG"] = language(argv)
     try:
         words, rest = split(argv)
+        words = without_language(words)
         command = _command(words)
         result = command.main(
             args=words, obj=rest, prog_name="trimtab", standalone_mode=False, default_map=config_defaults()
@@ -92,6 +93,18 @@ def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
         return words, None
     at = words.index("--")
     return words[:at], words[at + 1 :]
+
+
+def without_language(words: Sequence[str]) -> list[str]:
+    """The words without `--lang`, which may stand anywhere and was read already."""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--lang":
+            next(rest, None)
+        elif not word.startswith("--lang="):
+            kept.append(word)
+    return kept
 
 
 def _command(argv: Sequence[str]) -> Any:

@@ -21,10 +21,8 @@ def text(plan: Plan, lang: str) -> str:
         lines += [_does_not_fit(plan, lang), *(reason.text(lang) for reason in plan.budget.reasons)]
         lines += ["", msg("The nearest try:").text(lang), ""]
     lines += [shell(plan.command.argv(), plan.env), "", _memory(plan.budget, lang), ""]
-    flags = [f"{w.flag} {w.value}".strip() for w in plan.why]
-    width = max(map(len, flags), default=0)
-    for flag, why in zip(flags, plan.why, strict=True):
-        lines.append(f"{flag:{width}}  {why.reason.text(lang)} [{why.source}]")
+    if plan.fits:
+        lines += _reasons(plan, lang)
     if plan.alternatives:
         lines += ["", msg("What would fit:").text(lang)]
         for other in plan.alternatives:
@@ -32,6 +30,13 @@ def text(plan: Plan, lang: str) -> str:
     if plan.fits:
         lines += ["", *(reason.text(lang) for reason in plan.budget.reasons)]
     return "\n".join(lines) + "\n"
+
+
+def _reasons(plan: Plan, lang: str) -> list[str]:
+    flags = [f"{w.flag} {w.value}".strip() for w in plan.why]
+    width = max(map(len, flags), default=0)
+    rows = zip(flags, plan.why, strict=True)
+    return [f"{flag:{width}}  {why.reason.text(lang)} [{why.source}]" for flag, why in rows]
 
 
 def value(plan: Plan, lang: str, budget: Mapping[str, Any], findings: Sequence[Any] = ()) -> dict[str, Any]:
@@ -75,13 +80,14 @@ def _memory(budget: Budget, lang: str) -> str:
         (msg("activation peak"), f"{rank.activation.value:.2f} GiB", None),
         (msg("CUDA context and libraries"), f"{rank.context.before.value + rank.context.counted.value:.2f} GiB", None),
         (msg("CUDA graphs"), f"{rank.graphs.value:.2f} GiB", None),
-        (msg("KV cache"), f"{rank.kv_cache.value:.2f} GiB", _kv(budget)),
+        (msg("KV cache"), f"{max(rank.kv_cache.value, 0.0):.2f} GiB", _kv(budget)),
         (msg("free at the peak"), f"{rank.headroom.value:.2f} GiB", None),
     ]
     if rank.card.vendor == "cpu":
         rows = [rows[1], rows[2], rows[5]]
         rows.insert(0, (msg("host memory"), f"{rank.card.total_gib:.2f} GiB", None))
-    lines = [msg("Memory of the tightest of {n} ranks:", n=len(budget.ranks)).text(lang)]
+    many = msg("Memory of the tightest of {n} ranks:", n=len(budget.ranks))
+    lines = [(many if len(budget.ranks) > 1 else msg("Memory:")).text(lang)]
     names = [name.text(lang) for name, _, _ in rows]
     width = max(_columns(name) for name in names)
     for name, (_, size, note) in zip(names, rows, strict=True):
