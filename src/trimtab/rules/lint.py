@@ -26,9 +26,9 @@ class LintFacts:
 
     vllm: str | None = None
     gpus: GpuSet | None = None
-    host_gib: float | None = None
     model_of: Callable[[LaunchCommand], ModelFacts | None] = no_model
     table: FlagTable | None = None
+    host_gib: float | None = None
 
 
 @dataclass(frozen=True)
