@@ -50,9 +50,16 @@ def _bar(lang: str, out: TextIO) -> Iterator[Observer]:
     with Bars(*columns, *tail, console=Console(file=out), transient=True) as bars:
         task = bars.add_task("", total=None, amount="")
 
+        shown = ""
+
         def show(step: Progress) -> None:
+            nonlocal shown
             words = f"{step.phase.text(lang)} {step.detail}".strip()
-            bars.update(task, description=words, total=step.total, completed=step.done or 0, amount=amount(step))
+            told, shown = shown, words
+            bars.update(
+                task, description=words, total=step.total, completed=step.done or 0, amount=amount(step),
+                refresh=words != told,  # a step that is soon over is seen too
+            )  # fmt: skip
 
         yield show
 
