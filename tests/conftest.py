@@ -34,6 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(VLLM_TEST_S))
 
 
+@pytest.fixture(autouse=True)
+def english(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are English unless a test says otherwise; the door leaves its language in the environment."""
+    monkeypatch.setenv("TRIMTAB_LANG", "en")
+
+
 @dataclass(frozen=True)
 class DemoServer:
     """The shared server: its URL up to and with `/v1`, and its log."""
