@@ -270,7 +270,9 @@ def test_tls_to_a_plain_port_is_recognised() -> None:
     assert "try http://127.0.0.1:" in str(caught.value.hint)
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "http://", "nonsense"])
+@pytest.mark.parametrize(
+    "url", ["localhost:8000", "ftp://host/v1", "http://", "nonsense", "http://h:99999", "http://h:x", "http://[::1"]
+)
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(UpstreamError, match="not a URL"):
         verify(Target(url))

@@ -61,3 +61,12 @@ def test_the_language_may_stand_anywhere(words: list[str], tmp_path: Path) -> No
     )  # fmt: skip
     assert done.returncode == 0
     assert "没有" in done.stdout
+
+
+def test_a_closed_standard_output_is_no_bug() -> None:
+    words = [sys.executable, "-m", "trimtab", "--version"]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    words = [sys.executable, "-m", "trimtab", "flags", "diff", "0.10", "0.11"]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False)
+    assert "Traceback" not in done.stderr

@@ -131,8 +131,9 @@ def test_words_that_launch_no_server(rest: list[str]) -> None:
 
 def test_plan_file(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    file.write_text(json.dumps({"schema": "trimtab.plan/1", "model": "a/b"}))
-    assert resolve_subject(str(file), None) == PlanSubject(file, {"schema": "trimtab.plan/1", "model": "a/b"})
+    plan = {"schema": "trimtab.plan/1", "command": ["vllm", "serve", "a/b"], "env": {}}
+    file.write_text(json.dumps(plan))
+    assert resolve_subject(str(file), None) == PlanSubject(file, plan)
     file.write_text(json.dumps({"schema": "trimtab.plan/2"}))
     assert "is of schema trimtab.plan/2" in failure(str(file))
     file.write_text(json.dumps({"schema": "trimtab.verify/1"}))
@@ -176,3 +177,21 @@ def test_model_from_disk_or_hub(tmp_path: Path) -> None:
         assert (found / "model-00001-of-00002.safetensors").exists()
         with pytest.raises(ModelError, match="no file or directory"):
             model_directory("./gone", hub, Watcher(), whole=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n  "schema": "trimtab.plan/1",\n  "command": ["vllm", "ser',
+        '{"schema": "trimtab.plan/1"}',
+        '{"schema": "trimtab.plan/1", "command": "vllm serve m"}',
+        '{"schema": "trimtab.plan/1", "command": []}',
+        '{"schema": "trimtab.plan/1", "command": ["vllm", 2]}',
+        '{"schema": "trimtab.plan/1", "command": ["vllm", "serve", "m"], "env": [3]}',
+    ],
+)
+def test_damaged_plan_is_called_one(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="is a damaged plan"):
+        resolve_subject(str(file), None)

@@ -241,3 +241,42 @@ def test_what_does_not_fit_is_not_started(home: Path, model: Path, python: Path)
     done = up(home, str(model), "--engine-python", str(python), "--concurrency", "64")
     assert done.returncode == 2
     clear(done, "does not fit")
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("--devices", "9"), ("there is no card 9 here",)),
+        (("--devices", ""), ("--devices names no card",)),
+        (("--host", ""), ("--host is empty",)),
+        (("--name", "../x"), ("'../x' is no server name",)),
+    ],
+)
+def test_place_that_cannot_be_is_refused_before_planning(
+    home: Path, model: Path, python: Path, words: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
+    done = up(home, str(model), "--engine-python", str(python), *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    clear(done, *parts)
+    assert not (home / "state").exists()
+
+
+def test_number_of_gpus_that_is_no_number(home: Path, model: Path, python: Path) -> None:
+    done = up(home, "--engine-python", str(python), "--", "vllm", "serve", str(model), "--tensor-parallel-size", "x")
+    assert done.returncode == 2
+    clear(done, "--tensor-parallel-size is 'x'")
+
+
+def test_a_written_plan_starts(home: Path, model: Path, python: Path, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    with file.open("w") as out:
+        subprocess.run(
+            [sys.executable, "-m", "trimtab", "plan", str(model), "--gpu", "cpu", "--json"],
+            env=environment(home), stdout=out, timeout=60, check=True,
+        )  # fmt: skip
+    with running(home, str(file), "--engine-python", str(python), "--no-verify") as child:
+        wait_for(lambda: record(home, "ready"))
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=30)
+    assert child.returncode == 0
+    assert left_over(home) == []

@@ -58,10 +58,17 @@ class Server:
         return body
 
 
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port beyond 65535 or no number, an address in brackets that is none
+        return False
+
+
 def check_target(target: Target) -> None:
     """Refuse what no server can answer: a URL without scheme or host, a key with blanks in it."""
-    parts = urlsplit(target.base_url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_url(target.base_url.strip()):
         raise UpstreamError(
             msg("{url} is not a URL of a server", url=target.base_url),
             hint=msg("Write it as http://HOST:PORT/v1."),

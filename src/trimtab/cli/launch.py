@@ -135,7 +135,7 @@ def _planned(engine: Engine, task: Task, wish: Wish) -> Launch:
 def _as_given(engine: Engine, command: LaunchCommand, *, on_cpu: bool) -> Launch:
     if command.model is None:
         raise UsageError(msg("the launch command names no model"), hint=msg("Write it as: vllm serve MODEL --flags"))
-    ranks = int(command.get("tensor-parallel-size") or 1) * int(command.get("pipeline-parallel-size") or 1)
+    ranks = _ranks(command, "tensor-parallel-size") * _ranks(command, "pipeline-parallel-size")
     own = {name: use.value for name, use in command.env.items() if use.value is not None}
     return Launch(
         engine=engine,
@@ -144,6 +144,16 @@ def _as_given(engine: Engine, command: LaunchCommand, *, on_cpu: bool) -> Launch
         env={**engine.env, **own},
         cards=0 if on_cpu else ranks,
     )
+
+
+def _ranks(command: LaunchCommand, flag: str) -> int:
+    text = command.get(flag) or "1"
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(
+            msg("--{flag} is {text!r}; it must be a number, 1 or more", flag=flag, text=text),
+            hint=msg("Name how many GPUs it shall use, or leave the flag out."),
+        )
+    return int(text)
 
 
 class _Silent:

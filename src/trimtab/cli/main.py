@@ -49,7 +49,8 @@ def run(argv: Sequence[str]) -> int:
         )
         if result == EXIT_INTERRUPTED:
             raise KeyboardInterrupt  # Typer turned it into a status
-        sys.stdout.flush()
+        if sys.stdout is not None:  # None: started with it closed
+            sys.stdout.flush()
         return result if isinstance(result, int) else EXIT_OK
     except typer.Exit as stop:
         return int(stop.exit_code)

@@ -25,6 +25,7 @@ PLAN_SCHEMA = "trimtab.plan/1"
 COMMAND_FILE_BYTES = 4 << 20
 _HUB_PAGE = re.compile(r"https?://[^/]+/([^/?#]+/[^/?#]+)(?:/(?:tree|blob|resolve)/.*|/?)(?:[?#].*)?")
 _FILE_ENDINGS = (".sh", ".yaml", ".yml", ".json", ".toml", ".service", ".md", ".txt", ".env")
+_BEGINS_LIKE_A_PLAN = re.compile(rb'\s*\{\s*"schema"\s*:\s*"trimtab\.')
 _CONTAINERS = {
     Form.DOCKER: msg("a docker run command"),
     Form.COMPOSE: msg("a service of a compose file"),
@@ -206,6 +207,8 @@ def _from_file(path: Path, pinned: tuple[FlagUse, ...], arity: Arity | None) -> 
         plan = _from_json(path, found, pinned)
         if plan is not None:
             return plan
+    elif path.suffix == ".json" and _BEGINS_LIKE_A_PLAN.match(data):
+        raise _damaged_plan(path)
     return _commands_of(data, path, path.name, pinned, arity)
 
 
@@ -221,6 +224,21 @@ def _json_object(data: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def _whole_plan(path: Path, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    words, env = found.get("command"), found.get("env") or {}
+    good = isinstance(words, list) and words and all(isinstance(word, str) for word in words)
+    if not good or not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
+        raise _damaged_plan(path)
+    return found
+
+
+def _damaged_plan(path: Path) -> UsageError:
+    return UsageError(
+        msg("{file} is a damaged plan: it is cut off, or its command or env is not one", file=path),
+        hint=msg("Make a plan anew: trimtab plan MODEL --json > {file}", file=path),
+    )
+
+
 def _from_json(path: Path, found: Mapping[str, Any], pinned: tuple[FlagUse, ...]) -> Subject | None:
     """A plan, or a model's config.json; None: some other JSON, in which a launch command may stand."""
     schema = found.get("schema")
@@ -232,7 +250,7 @@ def _from_json(path: Path, found: Mapping[str, Any], pinned: tuple[FlagUse, ...]
                 ),
                 hint=msg("Make a plan anew: trimtab plan MODEL --json > {file}", file=path),
             )
-        return PlanSubject(path, found, pinned)
+        return PlanSubject(path, _whole_plan(path, found), pinned)
     if path.name == "config.json" and ("architectures" in found or "model_type" in found):
         return ModelSubject(path.absolute().parent, None, pinned)
     return None

@@ -65,7 +65,11 @@ def run(
             msg("--demo brings its own model; {subject} is another", subject=subject),
             hint=msg("Leave out one of the two."),
         )
-    chosen = tuple(d.strip() for d in (devices or "").split(",") if d.strip())
+    chosen = _chosen(devices)
+    if name is not None:
+        registry.directory(dirs().state, name)  # refuses what is no name before anything is downloaded
+    if not host.strip():
+        raise UsageError(msg("--host is empty"), hint=msg("Name an address of this host, such as 127.0.0.1."))
     place = Place(name, host, port, chosen, share)
     if port is not None:
         require_free(host, port)
@@ -74,6 +78,22 @@ def run(
     wanted = Wanted(engine, engine_python, context, concurrency, chosen)
     launch = _prepared(subject, ctx.obj, wanted, demo=demo)
     return serve(launch, place, check=check)
+
+
+def _chosen(devices: str | None) -> tuple[str, ...]:
+    """The cards of --devices. UsageError when it names none, HostError when this host has none at all."""
+    if devices is None:
+        return ()
+    chosen = tuple(d.strip() for d in devices.split(",") if d.strip())
+    if not chosen:
+        raise UsageError(
+            msg("--devices names no card"), hint=msg("Name cards that nvidia-smi -L lists, or leave it out.")
+        )
+    from trimtab.facts.probe.gpus import read_gpus
+
+    if not read_gpus().cards:
+        choose_devices((), len(chosen), {}, wanted=chosen)
+    return chosen
 
 
 def _prepared(subject: str | None, rest: list[str] | None, wanted: Wanted, *, demo: bool) -> Launch:
