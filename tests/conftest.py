@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -25,6 +26,12 @@ from trimtab.supervisor.requirements import this_host
 
 START_S = 300
 VLLM_TEST_S = 900  # the first one waits for the install, the model and the start
+
+
+def pytest_configure() -> None:
+    """A run started in the background inherits an ignored SIGINT; the children that tests interrupt must not."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
