@@ -16,12 +16,12 @@ import time
 from pathlib import Path
 
 TRIMTAB = Path(sys.executable).with_name("trimtab")
-MODEL = Path(__file__).parents[1] / "tests" / "fixtures" / "models" / "qwen2.5-72b"
+MODEL = "Qwen/Qwen2.5-72B-Instruct"
 CASES: dict[str, tuple[int, list[str]]] = {
     "version": (150, ["--version"]),
-    "plan": (400, ["plan", str(MODEL), "--gpu", "8xA10", "--context", "32768", "--concurrency", "2"]),
+    "plan": (400, ["plan", MODEL, "--gpu", "8xA10", "--context", "32768", "--concurrency", "2"]),
     "lint": (250, ["lint", "vllm serve Qwen/Qwen2.5-7B-Instruct --swap-space 4", "--vllm", "0.26"]),
-    "budget": (400, ["budget", "--gpu", "8xA10", "--", "vllm", "serve", str(MODEL), "-tp", "8"]),
+    "budget": (400, ["budget", "--gpu", "8xA10", "--", "vllm", "serve", MODEL, "-tp", "8"]),
 }
 
 
