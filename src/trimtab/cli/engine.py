@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from trimtab.cli import settings
+from trimtab.cli.engines import engines_root
 from trimtab.cli.format.engine import engine_json, engines_text, installed_text
 from trimtab.cli.options import AsJson, BasePython, EngineRelease
 from trimtab.cli.progress import drawn
-from trimtab.cli.settings import dirs
 from trimtab.messages import msg
 from trimtab.supervisor.environments import installed
 from trimtab.supervisor.environments import remove as remove_engine
@@ -30,11 +29,6 @@ class Kind(StrEnum):
     cuda = "cuda"
 
 
-def engines_root() -> Path:
-    """Where the engines live."""
-    return dirs().data / "engines"
-
-
 @app.command()
 def install(
     kind: Annotated[Kind, typer.Argument(help="What it computes on.")],
@@ -43,7 +37,7 @@ def install(
     as_json: AsJson = False,
 ) -> int:
     """Install vLLM into an environment of its own."""
-    lang = os.environ.get("TRIMTAB_LANG", "en")
+    lang = settings.lang()
     with drawn(lang) as show:
         engine = (install_cpu if kind is Kind.cpu else install_cuda)(engines_root(), version, show, this_host(python))
     print(engine_json([engine]) if as_json else installed_text(engine, lang))
@@ -54,7 +48,7 @@ def install(
 def list_engines(as_json: AsJson = False) -> int:
     """The engines that are installed."""
     engines = installed(engines_root())
-    print(engine_json(engines) if as_json else engines_text(engines, os.environ.get("TRIMTAB_LANG", "en")))
+    print(engine_json(engines) if as_json else engines_text(engines, settings.lang()))
     return 0
 
 
@@ -64,7 +58,7 @@ def remove(
     as_json: AsJson = False,
 ) -> int:
     """Remove an engine's environment; prints those that stay."""
-    lang = os.environ.get("TRIMTAB_LANG", "en")
+    lang = settings.lang()
     gone = remove_engine(engines_root(), name)
     print(msg("removed {directory}", directory=gone).text(lang), file=sys.stderr)
     left = installed(engines_root())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 
+from trimtab.cli import settings
 from trimtab.cli.format.explain import explanation_json, explanation_text, overview_json, overview_text, rule_json
 from trimtab.cli.options import AsJson, VllmVersion
 from trimtab.engine import flags
@@ -28,7 +28,7 @@ def run(
     json: AsJson = False,
 ) -> int:
     """Explain a flag, an environment variable, a rule or a term; alone: the flags that decide most launches."""
-    lang = os.environ.get("TRIMTAB_LANG", "en")
+    lang = settings.lang()
     table = FlagTable.for_version(vllm)
     if subject is None:
         print(overview_json(table) if json else overview_text(table, lang))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
+from trimtab.cli import settings
 from trimtab.cli.format.flags import diff_json, diff_text
 from trimtab.cli.options import AsJson
 from trimtab.engine import flags
@@ -28,5 +28,5 @@ def diff(
     """Flags added, removed, renamed or changed from A to B, and environment variables likewise."""
     found = flags.diff(before, after)
     notes = [note for v in (before, after) if (note := flags.FlagTable.for_version(v).note)]
-    print(diff_json(found, notes) if json else diff_text(found, notes, os.environ.get("TRIMTAB_LANG", "en")))
+    print(diff_json(found, notes) if json else diff_text(found, notes, settings.lang()))
     return 0

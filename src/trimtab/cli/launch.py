@@ -9,7 +9,8 @@ from pathlib import Path
 from trimtab.cli.engines import choose_engine, cpu_engine
 from trimtab.cli.gpus import cpu_set, gpu_set
 from trimtab.cli.models import find_model, require_known
-from trimtab.cli.settings import dirs
+from trimtab.cli.notes import Notes
+from trimtab.cli.settings import dirs, lang
 from trimtab.cli.subject import CommandSubject, ModelSubject, PlanSubject, Subject, command_of, one_launch, with_pinned
 from trimtab.engine.command import FlagUse, LaunchCommand
 from trimtab.errors import UsageError
@@ -75,7 +76,7 @@ def demo_launch(progress: Observer, pinned: tuple[FlagUse, ...], wanted: Wanted)
     """The demo: the CPU engine and the small model, made if they are missing, with a plan for both."""
     engine = cpu_engine(progress)
     directory = prepare_demo_model(dirs().cache, engine, progress)
-    found = find_model(str(directory), None, _Silent())
+    found = find_model(str(directory), None, Notes(lang()))
     flags = {**DEMO_PINNED, **pinned_of(pinned)}
     task = Task(str(directory), DEMO_NAME, found.facts, cards_of(cpu_set()), engine.version, flags)
     return _planned(engine, task, Wish(wanted.context or DEMO_CONTEXT, wanted.concurrency))
@@ -154,13 +155,3 @@ def _ranks(command: LaunchCommand, flag: str) -> int:
             hint=msg("Name how many GPUs it shall use, or leave the flag out."),
         )
     return int(text)
-
-
-class _Silent:
-    """Watches a transfer that does not happen: the model is on this disk."""
-
-    def moved(self, progress: object) -> None:
-        return
-
-    def noted(self, note: object) -> None:
-        return

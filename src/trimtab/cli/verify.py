@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import typer
@@ -13,6 +12,7 @@ from trimtab.bench.serverlog import LogSource
 from trimtab.bench.verify import Criterion, Verification, verify
 from trimtab.cli import options
 from trimtab.cli.format.verify import as_json, as_text, progress_line
+from trimtab.cli.settings import lang
 
 
 def run(
@@ -35,7 +35,7 @@ def run(
         observer=_show if not json else None,
         timeouts=Timeouts(first_s=timeout),
     )
-    print(as_json(outcome, _lang()) if json else as_text(outcome, _lang()))
+    print(as_json(outcome, lang()) if json else as_text(outcome, lang()))
     return exit_code(outcome, allow_unjudged=allow_unjudged)
 
 
@@ -45,8 +45,4 @@ def exit_code(outcome: Verification, *, allow_unjudged: bool) -> int:
 
 
 def _show(name: str, criterion: Criterion | None) -> None:
-    print(progress_line(name, criterion, _lang()), file=sys.stderr, flush=True)
-
-
-def _lang() -> str:
-    return os.environ.get("TRIMTAB_LANG", "en")
+    print(progress_line(name, criterion, lang()), file=sys.stderr, flush=True)
