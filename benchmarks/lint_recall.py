@@ -16,6 +16,7 @@ import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,11 +62,11 @@ def version_of(text: str) -> str | None:
 
 
 def gpus_of(hardware: str | None) -> GpuSet | None:
-    """The cards, where the record's words name some that can be read."""
-    try:
-        return parse_gpus(hardware) if hardware else None
-    except UsageError:
-        return None
+    """The cards, where the record's words name some that can be read; what follows a comma is often a remark."""
+    for words in (hardware or "", (hardware or "").partition(",")[0]):
+        with suppress(UsageError):
+            return parse_gpus(words)
+    return None
 
 
 def judge(row: dict[str, str], failure: dict[str, Any]) -> Record:

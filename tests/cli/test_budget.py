@@ -160,3 +160,8 @@ def _seconds(words: list[str]) -> float:
     subprocess.run(words, check=False, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_cards_without_memory_are_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["budget", "--gpu", "sm_75", "--vllm", "0.26", "--", "vllm", "serve", str(model)]) == 2
+    assert "does not tell how much memory" in capsys.readouterr().err

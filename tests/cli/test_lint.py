@@ -343,3 +343,10 @@ def test_nothing_to_lint_is_a_usage_error(words: tuple[str, ...]) -> None:
     done = lint(*words)
     assert done.returncode == 2
     assert done.stderr.decode().startswith("trimtab: ")
+
+
+def test_a_generation_decides_what_needs_no_memory() -> None:
+    command = "vllm serve Qwen/Qwen2.5-7B-Instruct-AWQ --quantization awq\n"
+    report = found(lint("-", "--gpu", "Volta (sm_70)", "--json", text=command))
+    assert "CMD203" in [f["code"] for f in report["findings"]]
+    assert {"code": "CMD501", "needs": "gpu"} in report["not_judged"]

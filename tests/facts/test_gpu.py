@@ -110,6 +110,47 @@ def test_mig() -> None:
         parse_gpus("H100 5g.50gb")
 
 
+GENERATIONS = {
+    "sm_75": (1, (7, 5)),
+    "2xsm90a": (2, (9, 0)),
+    "sm_120": (1, (12, 0)),
+    "Turing (sm_75)": (1, (7, 5)),
+    "2x Ada (sm_89)": (2, (8, 9)),
+    "Ada Lovelace": (1, (8, 9)),
+    "Ampere sm_86": (1, (8, 6)),
+    "compute capability 7.5": (1, (7, 5)),
+    "CC 8.6": (1, (8, 6)),
+    "4 GPUs, compute capability < 8.9": (4, (8, 7)),
+    "pre-Ampere GPUs": (1, (7, 5)),
+    "older than Hopper": (1, (8, 9)),
+    "8 GPUs": (8, None),
+    "gfx942": (1, None),
+}
+
+
+@pytest.mark.parametrize("spec", GENERATIONS)
+def test_a_generation_tells_the_capability_and_no_memory(spec: str) -> None:
+    found = parse_gpus(spec)
+    assert (found.count, found.gpu.cuda_capability) == GENERATIONS[spec]
+    assert not found.memory_known
+    assert len(found.members) == 1
+
+
+def test_a_generation_with_an_amount_has_memory() -> None:
+    found = parse_gpus("4x sm_86 24GiB")
+    assert (found.count, found.gpu.cuda_capability, found.gpu.usable_gib.value) == (4, (8, 6), 24.0)
+    assert found.memory_known
+
+
+def test_a_card_beside_its_generation_is_the_card() -> None:
+    assert parse_gpus("Turing T4").gpu.name == parse_gpus("T4 (sm_75)").gpu.name == "T4"
+    assert parse_gpus("gfx942").gpu.vendor == "AMD"
+
+
+def test_a_count_may_stand_behind() -> None:
+    assert parse_gpus("H20 96GB x4").count == 4
+
+
 def test_capability() -> None:
     assert parse_gpus("H100").gpu.cuda_capability == (9, 0)
     assert parse_gpus("MI300X").gpu.cuda_capability is None

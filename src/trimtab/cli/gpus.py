@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trimtab.errors import HostError
+from trimtab.errors import HostError, UsageError
 from trimtab.facts.gpu import GpuSet, cpu, parse_gpus
 from trimtab.facts.probe.gpus import Gpu, read_gpus
 from trimtab.facts.probe.host import read_host
 from trimtab.messages import msg
 
 
-def gpus_named(spec: str | None) -> GpuSet:
-    """The GPUs of `spec`; "auto" or None: this host's. HostError when this host has none; UsageError of the spec's."""
+def gpus_named(spec: str | None, *, memory_needed: bool = True) -> GpuSet:
+    """The GPUs of `spec`; "auto" or None: this host's. HostError when this host has none; UsageError of the spec's.
+
+    With `memory_needed` a spec that tells no card's memory ("sm_75") is a UsageError too.
+    """
     if spec is not None and spec.strip().lower() == "cpu":
         return cpu_set()
     if spec is not None and spec.strip().lower() != "auto":
-        return parse_gpus(spec)
+        found = parse_gpus(spec)
+        if memory_needed and not found.memory_known:
+            raise UsageError(
+                msg("{spec} does not tell how much memory a card has", spec=repr(spec)),
+                hint=msg("Name the card, or add its memory: 2xsm_86 24GiB."),
+            )
+        return found
+    return _of_this_host()
+
+
+def _of_this_host() -> GpuSet:
     found = read_gpus()
     if not found.cards:
         raise HostError(

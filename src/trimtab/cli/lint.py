@@ -88,7 +88,7 @@ def run(
 def _gpus(spec: str) -> GpuSet:
     from trimtab.cli.gpus import gpus_named
 
-    return gpus_named(spec)
+    return gpus_named(spec, memory_needed=False)
 
 
 def _host_gib() -> float:

@@ -1,11 +1,11 @@
-"""Devices that vLLM runs on, and the reading of what people call them ("8xA10", "2xH100-80", "24GiB")."""
+"""Devices that vLLM runs on, and the reading of what people call them ("8xA10", "2xH100-80", "24GiB", "sm_75")."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -14,6 +14,7 @@ import msgspec
 
 from trimtab.errors import UsageError
 from trimtab.facts.derived import Derived, Source
+from trimtab.facts.generations import Generation, read_generation
 from trimtab.messages import Message, msg
 
 GIB_PER_GB = 1e9 / (1 << 30)
@@ -22,7 +23,10 @@ MOST_GPUS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One device. `usable_gib` is the total that its driver reports; speeds are None where no source is known."""
+    """One device. `usable_gib` is the total that its driver reports; speeds are None where no source is known.
+
+    A card known by its generation alone ("sm_75") has 0 GiB and `memory_known` False.
+    """
 
     name: str
     vendor: str
@@ -40,6 +44,10 @@ class Gpu:
     mig_profiles: tuple[str, ...] = ()
     unified_memory: bool = False
     mig: str = ""
+
+    @property
+    def memory_known(self) -> bool:
+        return self.nominal_gb > 0
 
     @property
     def cuda_capability(self) -> tuple[int, int] | None:
@@ -65,6 +73,10 @@ class GpuSet:
     def gpu(self) -> Gpu:
         """The GPU with the least memory: the one that a launch over all of them is bound by."""
         return min((g for _, g in self.members), key=lambda g: g.usable_gib.value)
+
+    @property
+    def memory_known(self) -> bool:
+        return all(g.memory_known for _, g in self.members)
 
     @property
     def mixed(self) -> bool:
@@ -128,21 +140,25 @@ def cpu(memory_gib: float) -> GpuSet:
 
 
 def parse_gpus(spec: str) -> GpuSet:
-    """Read "8xA10", "H200", "2xH100-80", "4xRTX A6000 48GB", "24GiB", "RTX 5070 Ti 16GB + RTX 5090 32GB".
+    """Read "8xA10", "H200", "2xH100-80", "4xRTX A6000 48GB", "24GiB", "RTX 5070 Ti 16GB + RTX 5090 32GB", "Turing",
+    "2x sm_75", "8 GPUs". What stands in parentheses is a remark, unless nothing else tells the card. Cards named by
+    their generation or number alone have no known memory (`memory_known`).
 
-    What stands in parentheses is a remark. UsageError: an unknown name (with the nearest known one), or no name.
+    UsageError: an unknown name (with the nearest known one), or no name.
     """
     plain = re.sub(r"\([^)]*\)", " ", spec).strip()
     if not plain:
         raise UsageError(msg("the GPU spec {spec} names no GPU", spec=repr(spec)), hint=_HINT)
     members: list[tuple[int, Gpu]] = []
     notes: list[Message] = []
-    if not _squeeze(_NOISE.sub(" ", plain)):
+    if _tells_more_with_its_remark(plain, spec):
         plain = spec.replace("(", " ").replace(")", " ")
     for part in re.split(r"[,;&]|\s\+\s| and |\+(?=\s*\d+\s*[x×*])", plain):
         count, gpu, said = _member(part.strip(), spec)
         notes += said
-        if members and members[-1][1] == gpu:
+        if members and members[-1][1].name == _A_GPU and _counted(part.strip())[1] == part.strip():
+            members[-1] = (members[-1][0], gpu)  # "4 GPUs, compute capability 8.6": the words tell which
+        elif members and members[-1][1] == gpu:
             members[-1] = (members[-1][0] + count, gpu)
         else:
             members.append((count, gpu))
@@ -151,8 +167,25 @@ def parse_gpus(spec: str) -> GpuSet:
     return GpuSet(tuple(members), tuple(notes))
 
 
+def _tells_more_with_its_remark(plain: str, spec: str) -> bool:
+    """Whether "Turing (sm_75)" or "cards (24GiB)" is better read with what stands in parentheses."""
+    if not _squeeze(_NOISE.sub(" ", plain)):
+        return True
+    generation, rest = read_generation(plain)
+    inside = " ".join(re.findall(r"\(([^)]*)\)", spec))
+    return generation is not None and not _nameable(rest) and read_generation(inside)[0] is not None
+
+
+def _nameable(text: str) -> str:
+    """What is left of a text, squeezed, without counts, amounts and words that name no card."""
+    return _squeeze(_NOISE.sub(" ", _AMOUNT.sub(" ", _COUNT.sub(" ", text))))
+
+
 _HINT = msg("Write a count and a name, such as 2xH100-80, or an amount of memory, such as 24GiB.")
 _COUNT = re.compile(r"^\s*(\d+)\s*(?:[x×*]\s*|\s(?=[A-Za-z]))(?=\S)", re.IGNORECASE)
+_COUNT_BEHIND = re.compile(r"\s[x×*]\s*(\d+)\s*$", re.IGNORECASE)
+_A_GPU = "GPU"
+_CARDS = re.compile(r"\b(gpus?|cards?)\b", re.IGNORECASE)
 _AMOUNT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(gib|gb|g|tib|mib)\b", re.IGNORECASE)
 _MIG = re.compile(r"\b(?:mig[- ]?)?(\d)g\.(\d+)gb\b", re.IGNORECASE)
 _NOISE = re.compile(
@@ -163,25 +196,34 @@ _NOISE = re.compile(
 
 
 def _member(part: str, spec: str) -> tuple[int, Gpu, list[Message]]:
-    count, rest = 1, part
-    head = _COUNT.match(part)
-    if head is not None:
-        count, rest = int(head.group(1)), part[head.end() :]
+    count, rest = _counted(part)
     if not 1 <= count <= MOST_GPUS:
         raise UsageError(msg("the GPU spec {spec} asks for {count} GPUs", spec=repr(spec), count=count), hint=_HINT)
     slice_ = _MIG.search(rest)
     rest = _MIG.sub(" ", rest)
     amount, unit = _amount(rest)
     name = _AMOUNT.sub(" ", rest).strip(" -_")
-    if not _squeeze(_NOISE.sub(" ", name)):
-        if amount is None:
-            raise UsageError(msg("the GPU spec {spec} names no GPU", spec=repr(spec)), hint=_HINT)
-        return count, _anonymous(amount, unit), []
+    if _known(name) is None and slice_ is None:
+        generation, left = read_generation(name)
+        if not _nameable(left):
+            if amount is None and generation is None and not (_CARDS.search(rest) and rest != part):
+                raise UsageError(msg("the GPU spec {spec} names no GPU", spec=repr(spec)), hint=_HINT)
+            return count, _unnamed(generation, amount, unit), []
+        name = left.strip() if _known(left) is not None else name
     device, amount = _find(name, amount, spec)
     gpu, notes = _with_memory(device, amount, unit)
     if slice_ is not None:
         gpu = _sliced(gpu, slice_)
     return count, gpu, notes
+
+
+def _counted(part: str) -> tuple[int, str]:
+    """How many, and the rest: of "8xA10", "8 GPUs" and "A10 x8"."""
+    head = _COUNT.match(part)
+    if head is not None:
+        return int(head.group(1)), part[head.end() :]
+    behind = _COUNT_BEHIND.search(part)
+    return (int(behind.group(1)), part[: behind.start()]) if behind else (1, part)
 
 
 def _amount(text: str) -> tuple[float | None, Literal["GiB", "GB"]]:
@@ -199,16 +241,20 @@ def _amount(text: str) -> tuple[float | None, Literal["GiB", "GB"]]:
 def _find(name: str, amount: float | None, spec: str) -> tuple[_Device, float | None]:
     """The device of this name; a trailing number ("H100-80", "A40-48Q") is its memory in GB."""
     table = _devices()
-    for candidate in (name, _NOISE.sub(" ", name)):
-        found = table.get(_squeeze(candidate))
-        if found is not None:
-            return found, amount
+    found = _known(name)
+    if found is not None:
+        return found, amount
     tail = re.match(r"^(.*?)[-_ ]+(\d{1,3})[qc]?$", _NOISE.sub(" ", name).strip(), re.IGNORECASE)
     if tail is not None:
         found = table.get(_squeeze(tail.group(1)))
         if found is not None:
             return found, amount if amount is not None else float(tail.group(2))
     raise _unknown(name, spec)
+
+
+def _known(name: str) -> _Device | None:
+    table = _devices()
+    return table.get(_squeeze(name)) or table.get(_squeeze(_NOISE.sub(" ", name)))
 
 
 def _unknown(name: str, spec: str) -> UsageError:
@@ -280,6 +326,19 @@ def _sliced(gpu: Gpu, found: re.Match[str]) -> Gpu:
 
 def _share(whole: float | None, part: float) -> float | None:
     return None if whole is None else whole * min(1.0, part)
+
+
+def _unnamed(generation: Generation | None, amount: float | None, unit: str) -> Gpu:
+    """A card known by its memory, its generation, both, or by being one at all."""
+    if amount is None:
+        unknown = Derived(0.0, "GiB", "not given", "assumed")
+        card = Gpu(_A_GPU, "", "", None, 0.0, unknown)
+    else:
+        card = _anonymous(amount, unit)
+    if generation is None:
+        return card
+    name = generation.name if amount is None else f"{card.name} {generation.name}"
+    return replace(card, name=name, vendor=generation.vendor, capability=generation.capability)
 
 
 def _anonymous(amount: float, unit: str) -> Gpu:

@@ -87,16 +87,19 @@ class CommandContext:
         gpus = self.require_gpus()
         if self.on_cpu:
             return None
+        if not gpus.memory_known:
+            raise FactMissing(Fact.GPU)
         from trimtab.plan.memory import cards_of
 
         return self._case(cards_of(gpus))
 
     @property
     def shape(self) -> WhatIf | None:
-        """The memory model where no GPU is named: on cards of 80 GiB. For what no card decides, as block sizes."""
+        """The memory model; where no memory is known on cards of 80 GiB, for what no card decides, as block sizes."""
         from trimtab.plan.memory import Card
 
-        return self.memory if self.gpus is not None else self._case((Card("", 80.0),))
+        known = self.gpus is not None and self.gpus.memory_known
+        return self.memory if known else self._case((Card("", 80.0),))
 
     def _case(self, cards: tuple[Card, ...]) -> WhatIf | None:
         from trimtab.plan.memory import given_of
