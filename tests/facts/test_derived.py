@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
-
 import pytest
 
 from trimtab.facts.derived import Derived
@@ -13,5 +11,5 @@ def test_defaults_and_frozen() -> None:
     found = Derived(24.0, "GiB", "2 x 12", inputs={"each_gib": 12})
     assert (found.source, found.note, found.inputs["each_gib"]) == ("computed", "", 12)
     assert not Derived(1, "", "1").inputs
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         found.value = 3.0  # type: ignore[misc]

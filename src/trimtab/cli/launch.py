@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from trimtab.cli.engines import choose_engine, cpu_engine
 from trimtab.cli.gpus import cpu_set, gpu_set
@@ -35,8 +36,7 @@ OURS = ("host", "port", "api-key")
 """Flags that `up` itself settles; the command's own --host and --port are read, a key goes into the environment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What the command line says of the launch beyond its subject."""
 
     engine: str | None = None
@@ -46,14 +46,13 @@ class Wanted:
     devices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(msgspec.Struct, frozen=True):
     """One engine's start, but for host, port and key. `cards` is how many it takes; a command as given has no plan."""
 
     engine: Engine
     command: LaunchCommand
     served_model: str
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
     plan: Plan | None = None
     cards: int = 0
 

@@ -6,8 +6,9 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from trimtab.cli.settings import lang
 from trimtab.errors import HostError, TrimtabError, UsageError
@@ -21,8 +22,7 @@ ENDINGS = (".sh", ".bash", ".yaml", ".yml", ".service", ".md", ".env", ".txt", "
 NAMES = ("Dockerfile", "Containerfile")
 
 
-@dataclass(frozen=True)
-class LintSource:
+class LintSource(msgspec.Struct, frozen=True):
     """One text to lint, and where it came from; `file` None when it was piped in or stood on the command line.
 
     `found`: nobody named it, a folder did; it may be no launch file at all.

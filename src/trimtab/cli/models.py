@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from trimtab.errors import ModelError, UsageError
 from trimtab.facts.architectures.registry import known_architectures
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from trimtab.facts.probe.transfer import TransferObserver
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(msgspec.Struct, frozen=True):
     """What a command names (`ref`) and what is known of it. `own_code`: the checkpoint brings code (auto_map)."""
 
     ref: str

@@ -5,18 +5,17 @@ from __future__ import annotations
 import locale
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import platformdirs
 
 from trimtab.errors import UsageError
 from trimtab.messages import LANGUAGES, msg
 
 
-@dataclass(frozen=True, slots=True)
-class Dirs:
+class Dirs(msgspec.Struct, frozen=True):
     """The XDG directories of Trimtab; none is made before something is written to it."""
 
     config: Path  # config.toml

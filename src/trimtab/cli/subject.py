@@ -11,9 +11,10 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from trimtab.engine.command import Arity, FlagUse, Form, LaunchCommand, Problem, read_commands
 from trimtab.errors import HostError, ModelError, UsageError
@@ -34,8 +35,7 @@ _CONTAINERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSubject:
+class ModelSubject(msgspec.Struct, frozen=True):
     """A model: a directory of this machine, or an id of the hub; exactly one of the two is set."""
 
     directory: Path | None
@@ -47,8 +47,7 @@ class ModelSubject:
         return self.model_id if self.model_id is not None else str(self.directory)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSubject:
+class CommandSubject(msgspec.Struct, frozen=True):
     """Launch commands (one at least) of a file, standard input or the command line; `origin` says which."""
 
     commands: tuple[LaunchCommand, ...]
@@ -57,8 +56,7 @@ class CommandSubject:
     pinned: tuple[FlagUse, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlanSubject:
+class PlanSubject(msgspec.Struct, frozen=True):
     """A plan file as it lies there; its records are `plan`'s to read."""
 
     file: Path

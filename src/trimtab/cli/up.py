@@ -6,9 +6,9 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import typer
 
 from trimtab.cli import options
@@ -32,8 +32,7 @@ from trimtab.supervisor.stopping import stop_on_signals
 from trimtab.supervisor.supervisor import LaunchSpec, failure, supervise
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where the server shall be: its name, address and cards, as far as the user says."""
 
     name: str | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -33,8 +32,7 @@ _TOO_LONG = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSentEvent:
+class ServerSentEvent(msgspec.Struct, frozen=True):
     """One event of a stream: its data lines joined by line feeds, and its type."""
 
     data: str
@@ -98,16 +96,14 @@ class EventStream:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens that the server counted for one request."""
 
     prompt_tokens: int
     completion_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class ApiFault:
+class ApiFault(msgspec.Struct, frozen=True):
     """An answer that is an error: the HTTP status, and what its body says in whichever shape the server uses."""
 
     status: int
@@ -128,8 +124,7 @@ class ApiFault:
         return self.status == 404 and (self.param == "model" or "model" in self.message.lower())
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(msgspec.Struct, frozen=True):
     """What one answer, or one event of a stream, adds."""
 
     text: str = ""
@@ -138,8 +133,7 @@ class Delta:
     fault: ApiFault | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ServedModel:
+class ServedModel(msgspec.Struct, frozen=True):
     """One entry of /v1/models; `context_tokens` is None where the server does not state it."""
 
     id: str

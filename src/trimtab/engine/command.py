@@ -6,9 +6,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.engine.source import Edit, Problem, Source, Span, Word, apply_edits
 
@@ -41,8 +43,7 @@ class Origin(StrEnum):
     ENV = "env"
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """A value and where it stands; `unknown` where it depends on something outside the file (text as spelt)."""
 
     text: str
@@ -53,8 +54,7 @@ class Value:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class EnvUse:
+class EnvUse(msgspec.Struct, frozen=True):
     """One environment variable that the launch gets; value None: passed through from outside."""
 
     name: str
@@ -64,8 +64,7 @@ class EnvUse:
     unknown: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FlagUse:
+class FlagUse(msgspec.Struct, frozen=True):
     """One use of a flag.
 
     `name` is the canonical long name with dashes ("max-model-len"), without "no-" for a negated one and without
@@ -83,7 +82,7 @@ class FlagUse:
     origin: Origin = Origin.ARGV
     path: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
-    words: tuple[Word, ...] = field(default=(), repr=False, compare=False)
+    words: tuple[Word, ...] = ()
 
     @property
     def dotted(self) -> str:
@@ -91,8 +90,7 @@ class FlagUse:
         return ".".join((self.name, *self.path))
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(msgspec.Struct, frozen=True):
     """What is known of the container around the launch; None: not said. `entrypoint` None: the image's own starts."""
 
     image: Value | None = None
@@ -124,8 +122,7 @@ class Container:
         return found.group(1) if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchCommand:
+class LaunchCommand(msgspec.Struct, frozen=True):
     """One launch. `flags` stand in the order written; `strays` are words that vLLM would not take or not know."""
 
     form: Form
@@ -133,12 +130,12 @@ class LaunchCommand:
     span: Span
     model: Value | None = None
     flags: tuple[FlagUse, ...] = ()
-    env: Mapping[str, EnvUse] = field(default_factory=lambda: MappingProxyType({}))
+    env: Mapping[str, EnvUse] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     container: Container | None = None
     strays: tuple[Value, ...] = ()
     subcommand: str = "serve"
-    words: tuple[Word, ...] = field(default=(), repr=False, compare=False)
-    program: tuple[Word, ...] = field(default=(), repr=False, compare=False)
+    words: tuple[Word, ...] = ()
+    program: tuple[Word, ...] = ()
 
     def get(self, name: str) -> str | None:
         """The value that counts (the last) of a flag, or of a dotted one ("compilation-config.mode")."""
@@ -221,13 +218,12 @@ class LaunchCommand:
         return " ".join([*prefix, shlex.join(self.argv())])
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """What was found in a text: its launches in order, and what could not be read."""
 
     commands: tuple[LaunchCommand, ...] = ()
     problems: tuple[Problem, ...] = ()
-    source: Source = field(default_factory=lambda: Source(b""))
+    source: Source = msgspec.field(default_factory=lambda: Source(b""))
 
 
 def read_commands(text: str | bytes, filename: str | None = None, arity: Arity | None = None) -> Reading:

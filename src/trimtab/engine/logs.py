@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+
+import msgspec
 
 
 class Kind(StrEnum):
@@ -48,8 +49,7 @@ class Phase(StrEnum):
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class LogEvent:
+class LogEvent(msgspec.Struct, frozen=True):
     """One line: its kind, the text after the prefix, which process wrote it, and the numbers in it by name and unit."""
 
     kind: Kind
@@ -57,7 +57,7 @@ class LogEvent:
     process: str = ""  # "EngineCore", "Worker_TP0", "APIServer"; empty before vLLM 0.10 and for other programs' lines
     pid: int = 0
     level: str = ""
-    numbers: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
+    numbers: Mapping[str, float] = msgspec.field(default_factory=lambda: _NOTHING)
 
     @property
     def phase(self) -> Phase | None:
@@ -86,8 +86,7 @@ _BAR = re.compile(r"(?P<what>[^|%]*?): +(?P<percent>\d+)%(?: Completed)? ?\|(?:[
 _NUMBER = r"(-?[\d,]+(?:\.\d+)?)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Wording:
+class _Wording(msgspec.Struct, frozen=True):
     kind: Kind
     pattern: re.Pattern[str]
     names: tuple[str, ...] = ()

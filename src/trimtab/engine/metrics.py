@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 # Read in vLLM's sources: vllm/engine/metrics.py (0.2.5 to 0.11) and vllm/v1/metrics/loggers.py (0.7.3 to 0.33). The
 # counters of V1 (0.9 and later) are declared without `_total`, which prometheus_client appends.
@@ -22,8 +23,7 @@ _ESCAPED = re.compile(r"\\(.)")
 _TRUE_CHARACTER = {"n": "\n", "\\": "\\", '"': '"'}
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """One line of a Prometheus exposition."""
 
     name: str
@@ -31,8 +31,7 @@ class Sample:
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class EngineMetrics:
+class EngineMetrics(msgspec.Struct, frozen=True):
     """vLLM's own numbers, summed over its engines; None where this version does not say."""
 
     preemptions: int | None = None

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from trimtab.errors import InternalError
 from trimtab.messages import Message, msg
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, order=True):
     """Half-open range [start, end) in UTF-8 bytes of the source."""
 
     start: int
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """Put `replacement` in place of `span`; an empty span inserts."""
 
     span: Span
     replacement: str
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Something that could not be read as it stands; line and column count from 1, column in characters."""
 
     message: Message
@@ -37,8 +35,7 @@ class Problem:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """The bytes that were read, kept exactly (BOM and CRLF too), and the name they came under."""
 
     data: bytes
@@ -73,8 +70,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     return b"".join([*out, data[done:]]).decode("utf-8", "surrogateescape")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Layer:
+class Layer(msgspec.Struct, frozen=True, eq=False):
     """A text as its reader sees it (`data`), and how it stands in the text around it.
 
     `at[i]` is the offset in the parent of the byte at i; it has one entry more than `data`. `encode` writes a
@@ -136,8 +132,7 @@ def lift(edits: Iterable[tuple[Layer, Edit]]) -> list[Edit]:
     return sorted(done, key=lambda e: e.span)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Listing:
+class Listing(msgspec.Struct, frozen=True, eq=False):
     """A list or mapping whose items are words: a YAML sequence, a JSON array, a vLLM config file.
 
     `items` are the items' spans in `layer` without what parts them; `lead` is written before an item that is added.
@@ -171,16 +166,14 @@ class Listing:
         return line - 1 if self.layer.data[line - 1 : line] == b"\r" else line
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class Item(msgspec.Struct, frozen=True, eq=False):
     """A word's place in a listing."""
 
     listing: Listing
     index: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Word:
+class Word(msgspec.Struct, frozen=True, eq=False):
     """One argument: its value, and for each character of it the byte offset in `layer` (one entry more at the end).
 
     `span` is the whole word in `layer`, quotes included. `known` is False where a part of the value depends on

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Generic, Literal, TypeVar
+
+import msgspec
 
 Source = Literal["measured", "declared", "table", "assumed", "computed"]
 N = TypeVar("N", int, float)
 _NO_INPUTS: Mapping[str, object] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Derived(Generic[N]):
+class Derived(msgspec.Struct, Generic[N], frozen=True):
     """A value with its unit, the formula it came from (a name or a short expression) and that formula's inputs.
 
     `source` grades the weakest part: measured > declared (a config or header) > table (ours) > computed > assumed.
@@ -24,5 +24,5 @@ class Derived(Generic[N]):
     unit: str
     formula: str
     source: Source = "computed"
-    inputs: Mapping[str, object] = field(default_factory=lambda: _NO_INPUTS)
+    inputs: Mapping[str, object] = msgspec.field(default_factory=lambda: _NO_INPUTS)
     note: str = ""

@@ -6,7 +6,8 @@ It settles the compute capability alone; how much memory the card has stays unkn
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 NAMED: dict[str, str] = {
     "maxwell": "5.0", "pascal": "6.0", "volta": "7.0", "turing": "7.5", "ampere": "8.0", "ada": "8.9", "hopper": "9.0",
@@ -30,8 +31,7 @@ _WORD = re.compile(
 _ROCM = re.compile(r"\bgfx[0-9a-f]{3,4}\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(msgspec.Struct, frozen=True):
     """A kind of card. `capability` as in Gpu ("7.5", "gfx942"); of a bound, the newest that it admits."""
 
     name: str

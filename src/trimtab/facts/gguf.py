@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from trimtab.errors import ModelError
 from trimtab.facts.tensors import Tensor, TensorHeaders
@@ -33,8 +34,7 @@ _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<
 _TEXT, _ARRAY = 8, 9
 
 
-@dataclass(frozen=True, slots=True)
-class Gguf:
+class Gguf(msgspec.Struct, frozen=True):
     """A GGUF file's header. `metadata` keeps arrays as their length alone when they are long (token lists)."""
 
     version: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trimtab.facts.gguf import Gguf, config_of
 from trimtab.facts.layers import LayerFacts

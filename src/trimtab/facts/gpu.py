@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from trimtab.errors import UsageError
 from trimtab.facts.derived import Derived, Source
@@ -21,8 +21,7 @@ GIB_PER_GB = 1e9 / (1 << 30)
 MOST_GPUS = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(msgspec.Struct, frozen=True):
     """One device. `usable_gib` is the total that its driver reports; speeds are None where no source is known.
 
     A card known by its generation alone ("sm_75") has 0 GiB and `memory_known` False.
@@ -58,8 +57,7 @@ class Gpu:
         return int(major), int(minor)
 
 
-@dataclass(frozen=True, slots=True)
-class GpuSet:
+class GpuSet(msgspec.Struct, frozen=True):
     """The GPUs of one launch, in order: (how many, of which). `notes` say where the spec and the table disagree."""
 
     members: tuple[tuple[int, Gpu], ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from trimtab.facts.weights import Span, Weight
 
@@ -11,8 +12,7 @@ AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
 RecurrentKind = Literal["mamba1", "mamba2", "gdn", "kda", "lightning", "short_conv"]
 
 
-@dataclass(frozen=True, slots=True)
-class Indexer:
+class Indexer(msgspec.Struct, frozen=True):
     """DeepSeek sparse attention's indexer: its own small key cache, one key of `head_dim` per token, in fp8."""
 
     heads: int
@@ -20,8 +20,7 @@ class Indexer:
     top_k: int
 
 
-@dataclass(frozen=True, slots=True)
-class SideCache:
+class SideCache(msgspec.Struct, frozen=True):
     """A cache that a layer keeps beside its keys and values: one entry of `width` numbers per `tokens_per_entry`.
 
     `element`: "kv" (the KV cache's dtype), "fp8" (with one fp32 scale per 128) or "float32"; `window`: only so many
@@ -35,8 +34,7 @@ class SideCache:
     window: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(msgspec.Struct, frozen=True):
     """An attention mixer and what it caches per token.
 
     `window` tokens of sliding window, or `chunk` tokens of chunked-local attention, else the whole context.
@@ -70,8 +68,7 @@ class Attention:
         return max(1, self.kv_heads // tp) * (self.head_dim + self.v_head_dim)
 
 
-@dataclass(frozen=True, slots=True)
-class StateShape:
+class StateShape(msgspec.Struct, frozen=True):
     """A recurrent state held per sequence: `spans` (heads, groups) split over ranks, times `rest`.
 
     A "conv" state's rest is (kernel - 1); vLLM adds the number of speculative tokens to it. `element_bytes` is under
@@ -93,16 +90,14 @@ class StateShape:
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrent:
+class Recurrent(msgspec.Struct, frozen=True):
     """A mixer that keeps a state of fixed size per sequence instead of keys and values."""
 
     kind: RecurrentKind
     states: tuple[StateShape, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Moe:
+class Moe(msgspec.Struct, frozen=True):
     """A mixture-of-experts feed-forward part."""
 
     experts: int
@@ -114,8 +109,7 @@ class Moe:
     """Width to which tokens are projected before the experts see them (Nemotron 3); 0: none."""
 
 
-@dataclass(frozen=True, slots=True)
-class LayerFacts:
+class LayerFacts(msgspec.Struct, frozen=True):
     """One decoder layer. Equal layers of a model are the same object, so per-layer work can be cached by identity.
 
     A layer has attention, a recurrent mixer, both side by side (Falcon-H1) or neither (a bare feed-forward layer).
@@ -137,8 +131,7 @@ class LayerFacts:
         return sum(w.parameters for w in self.weights)
 
 
-@dataclass(frozen=True, slots=True)
-class Tower:
+class Tower(msgspec.Struct, frozen=True):
     """An encoder beside the decoder (vision or audio): its weights and what one item costs.
 
     `tokens_per_item` is the largest number of embeddings that one image or clip becomes, where the config tells;
@@ -154,8 +147,7 @@ class Tower:
     splits: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """Layers for speculative decoding that ship with the model; loaded only when speculation asks for them."""
 
     method: str

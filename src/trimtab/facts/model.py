@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.facts.architectures.defaults import defaults_for
 from trimtab.facts.architectures.registry import architecture_of, build
@@ -20,8 +22,7 @@ from trimtab.facts.tensors import TensorHeaders
 from trimtab.facts.weights import Part, Weight
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """A limit that is certain although the architecture is not known."""
 
     name: str
@@ -31,8 +32,7 @@ class Bound:
     reason: str
 
 
-@dataclass(frozen=True)
-class ModelFacts:
+class ModelFacts(msgspec.Struct, frozen=True, dict=True):
     """A model's facts. Sizes are of the whole model; `weights.Weight.rank_tensors` and `layers.*` split them.
 
     `embedding` is on the first pipeline stage, `head` (final norm, output matrix) on the last; with

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trimtab.facts.layers import LayerFacts
 from trimtab.facts.quantisation import UNQUANTISED, Quantisation, Scheme

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trimtab.facts.keys import Keys
 from trimtab.facts.quantisation import UNQUANTISED, Group, Quantisation, Scheme

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+
+class Scheme(msgspec.Struct, frozen=True):
     """One packing of a matrix of `out` x `into`.
 
     `bits` per element. Scales of `scale_bytes` each: one per `block` (rows, columns), one per `group` of inputs and
@@ -66,16 +66,14 @@ class Scheme:
 UNQUANTISED = Scheme()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """One scheme of a mixed checkpoint and the modules it holds for (empty: all linear layers)."""
 
     scheme: Scheme
     targets: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Quantisation:
+class Quantisation(msgspec.Struct, frozen=True):
     """A checkpoint's quantisation as its config declares it.
 
     `method` is vLLM's name for it. `groups` in order of preference; modules that `excluded` names (a name, a dotted

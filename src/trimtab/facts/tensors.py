@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from trimtab.errors import ModelError
 from trimtab.messages import Message, msg
@@ -20,8 +21,7 @@ BITS = {
 """Bits of one element by the format's own type names (safetensors, src/tensor.rs, Dtype)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(msgspec.Struct, frozen=True):
     """One tensor of a checkpoint: `dtype` in the file's own words, `size_bytes` as it lies there."""
 
     name: str
@@ -37,8 +37,7 @@ class Tensor:
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class TensorHeaders:
+class TensorHeaders(msgspec.Struct, frozen=True):
     """All tensors of a checkpoint, of one file or of many shards."""
 
     tensors: tuple[Tensor, ...]

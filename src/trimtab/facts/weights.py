@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from trimtab.facts.quantisation import UNQUANTISED, Scheme
 
@@ -15,8 +16,7 @@ VOCAB_PADDING = 64
 """Rows to which vLLM pads the vocabulary (DEFAULT_VOCAB_PADDING_SIZE in layers/vocab_parallel_embedding.py)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """Output rows that split by `units` (heads, say): a rank holds at least one unit, so KV heads replicate."""
 
     rows: int
@@ -29,8 +29,7 @@ class Span:
         return self.rows // self.units * max(1, -(-self.units // ranks))
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(msgspec.Struct, frozen=True):
     """A matrix (or `copies` of it, one per expert) of sum(spans.rows) x `into`, with an optional bias per output row.
 
     `split`: "rows" (column-parallel: outputs split), "columns" (row-parallel: inputs split), "none" (every rank holds

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from trimtab.errors import UsageError
 from trimtab.messages import msg
@@ -11,8 +12,7 @@ from trimtab.messages import msg
 MOST_TOKENS = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(msgspec.Struct, frozen=True):
     """Requests of one kind. `prompt_tokens` and `output_tokens` are typical; `longest_tokens` is both at their worst.
 
     `concurrent` requests run at once, or `requests_per_s` arrive; `shared_prefix_tokens` begin every prompt alike.

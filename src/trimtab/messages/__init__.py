@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import gettext
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
 
+import msgspec
+
 LANGUAGES = ("en", "zh")
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A `str.format` template in English, its values, and, where its author gave one, the Chinese template."""
 
     template: str
-    values: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    values: Mapping[str, object] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     zh: str | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.template, self.zh))  # values may hold lists
 
     def __str__(self) -> str:
         return self.text("en")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from trimtab.plan.memory.kv import Layout
 from trimtab.plan.memory.settings import Settings
@@ -11,8 +12,7 @@ from trimtab.plan.memory.versions import needs_by_group, needs_of_whole_model, t
 from trimtab.plan.parallel import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
+class Capacity(msgspec.Struct, frozen=True):
     """What the KV cache holds. `needed_bytes` is for one request of max_model_len on the tightest rank."""
 
     num_blocks: int

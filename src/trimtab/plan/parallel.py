@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from trimtab.facts.layers import LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.messages import Message, msg
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """One pipeline stage: decoder layers `start` up to `end`; the first also embeds, the last also makes logits."""
 
     start: int

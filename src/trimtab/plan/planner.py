@@ -6,7 +6,9 @@ First form: it searches the split, the batch and the utilization; the memory mod
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.engine.command import LaunchCommand
 from trimtab.errors import UsageError
@@ -31,16 +33,14 @@ HIGHEST_UTILIZATION = 0.97
 """Where the search for a safe utilization starts; it goes down until SAFE_HEADROOM_GIB stay free at the peak."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True):
     """What the user wants: tokens of context per request and requests at once, each at full context."""
 
     context: int | None = None
     concurrency: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(msgspec.Struct, frozen=True):
     """A nearby plan that does fit, when the wish does not."""
 
     what: Message
@@ -48,8 +48,7 @@ class Alternative:
     budget: Budget
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """The launch, why each flag, and what else would do. `fits` is the budget's word on the wish as a whole."""
 
     command: LaunchCommand
@@ -65,8 +64,7 @@ class Plan:
         return self.budget.verdict == "fits" and held
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """What does not change during the search. `pinned` are flags (vLLM's names, underscores) that the user set."""
 
     model_path: str

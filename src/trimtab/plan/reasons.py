@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from trimtab.messages import Message, msg
 from trimtab.plan.memory.budget import Budget
 
 
-@dataclass(frozen=True, slots=True)
-class Why:
+class Why(msgspec.Struct, frozen=True):
     """A flag (or variable) of the plan, its value, the reason, and where that comes from."""
 
     flag: str

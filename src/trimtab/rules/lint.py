@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from trimtab.engine.command import LaunchCommand, Problem, read_commands
 from trimtab.engine.flags import FlagTable, arity, minors
@@ -20,8 +21,7 @@ def no_model(command: LaunchCommand) -> ModelFacts | None:
     return None
 
 
-@dataclass(frozen=True)
-class LintFacts:
+class LintFacts(msgspec.Struct, frozen=True):
     """What is known beside the text. `vllm` None: the container image's tag, else the newest vLLM known."""
 
     vllm: str | None = None
@@ -31,8 +31,7 @@ class LintFacts:
     host_gib: float | None = None
 
 
-@dataclass(frozen=True)
-class Linted:
+class Linted(msgspec.Struct, frozen=True):
     """The report over all commands of a text, what could not be read, and the vLLM version judged against."""
 
     report: Report

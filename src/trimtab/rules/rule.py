@@ -7,9 +7,10 @@ context; it yields findings, or asks the context for a fact that nobody gave, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from trimtab.engine.command import Edit, Span
 from trimtab.messages import Message
@@ -63,16 +64,14 @@ class FactMissing(Exception):
         self.fact = fact
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(msgspec.Struct, frozen=True):
     """The one change that mends a finding."""
 
     edits: tuple[Edit, ...]
     grade: Grade = Grade.SAFE
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One thing that is wrong, at a place. `confidence` (0 to 1) is given by log and client rules only."""
 
     message: Message
@@ -83,8 +82,7 @@ class Finding:
     severity: Severity | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(msgspec.Struct, frozen=True):
     """A text and the facts beside it. In a bad example `at` is the marked text, `fixed` the text after the fix."""
 
     text: str
@@ -96,8 +94,7 @@ class Example:
     host_gib: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A declaration: the module's docstring holds What it does, Why it matters, How to fix, When to ignore, Sources.
 
     `since` and `until` bound the vLLM versions for which the rule holds (both inclusive, "0.18"; None is open).

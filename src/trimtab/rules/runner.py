@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from trimtab.engine.command import Source, Span, apply_edits
 from trimtab.errors import InternalError, UsageError
@@ -31,8 +32,7 @@ class Context(Protocol):
     def version(self) -> str | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(msgspec.Struct, frozen=True):
     """A finding with its rule and place. `line` and `column` are 1-based characters; None without a source."""
 
     rule: Rule
@@ -47,16 +47,14 @@ class Reported:
     confidence: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class NotJudged:
+class NotJudged(msgspec.Struct, frozen=True):
     """A rule that would have had something to say, had it been told `needs`."""
 
     rule: Rule
     needs: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """What one run over any number of contexts found, worst first within a file."""
 
     findings: tuple[Reported, ...] = ()
@@ -71,13 +69,12 @@ class Report:
         return Report((*self.findings, *other.findings), tuple(judged))
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """Codes, names or prefixes to keep and to drop (dropping wins), and severities set by the user."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    severities: dict[str, Severity] = field(default_factory=dict)
+    severities: dict[str, Severity] = msgspec.field(default_factory=dict)
 
     def takes(self, rule: Rule) -> bool:
         """Whether the rule is to be run."""

@@ -6,10 +6,11 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.fakes.hub_server import COMMIT, FakeHub, Repo, serve_hub
 from trimtab.errors import HostError, ModelError, TrimtabError, UpstreamError, UsageError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from trimtab.facts.model import read_model
 from trimtab.plan.memory import Budget, Card, Given, budget, release, resolve

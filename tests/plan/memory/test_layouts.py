@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from trimtab.facts.catalogue.lookup import find_model
 from trimtab.facts.model import ModelFacts, read_model

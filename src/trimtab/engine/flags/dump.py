@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from trimtab.engine.flags.spec import Accepts, FlagSpec, TableFile
-from trimtab.engine.flags.table import Build, FlagTable, index
+from trimtab.engine.flags.table import Build, FlagTable
 from trimtab.errors import UsageError
 from trimtab.messages import msg
 
@@ -40,7 +40,7 @@ def from_parser_dump(data: bytes | str, build: Build = "cuda") -> FlagTable:
     flags = tuple(_merged(flag, table.find(flag.name)) for flag in told)
     return FlagTable(
         dump.version, dump.version, build, table.accepts, flags, table.environment, table.batch, table.unknown_newer,
-        table.older, None, True, index(flags),
+        table.older, None, True,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from trimtab.engine.flags.about import About, Term, about, term
 from trimtab.engine.flags.history import Change, Span, Successor, changes, history, known_names, spelling_of, successor
@@ -11,8 +11,7 @@ from trimtab.engine.flags.table import FlagTable, minors
 from trimtab.engine.flags.versions import read
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """One subject; `spec` is the flag as the table has it, or as it last was (then `present` is False)."""
 
     name: str

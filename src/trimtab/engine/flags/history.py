@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -61,8 +60,7 @@ class _Summary(msgspec.Struct, frozen=True):
     environment: tuple[_Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One field of a flag that differs from the version before; `field` is a field of FlagSpec."""
 
     minor: str
@@ -72,8 +70,7 @@ class Change:
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """What lies between two versions' command lines."""
 
     before: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from types import MappingProxyType
+from functools import cache, cached_property
 from typing import Any, Literal
+
+import msgspec
 
 from trimtab.engine.flags.spec import Accepts, BatchDefault, EnvSpec, FlagSpec
 from trimtab.engine.flags.versions import minors, nearest_table, parse, read
@@ -18,8 +18,7 @@ __all__ = ["FlagTable", "minors"]
 Build = Literal["cuda", "cpu"]
 
 
-@dataclass(frozen=True, slots=True)
-class FlagTable:
+class FlagTable(msgspec.Struct, frozen=True, dict=True):
     """Flags and environment variables of one version and build.
 
     `version` is the one asked for, `source` the exact version the table was made from. `unknown_newer`: newer than
@@ -37,7 +36,12 @@ class FlagTable:
     older: bool = False
     note: Message | None = None
     from_engine: bool = False  # read from an installed vLLM's own parser
-    _index: Mapping[str, FlagSpec] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def _index(self) -> Mapping[str, FlagSpec]:
+        """Spelling -> flag, for every spelling; a name counts before another flag's alias."""
+        found = {spelling: flag for flag in self.flags for spelling in flag.spellings}
+        return found | {flag.name: flag for flag in self.flags}
 
     @staticmethod
     def for_version(version: str | None = None, build: Build = "cuda") -> FlagTable:
@@ -112,7 +116,7 @@ def _table(version: str, build: Build) -> FlagTable:
     return FlagTable(
         version, file.version, build, file.accepts, flags, file.environment,
         file.cpu_batch if build == "cpu" else file.batch, wanted > newest, wanted < known,
-        _note(version, file.version, wanted, known, newest), _index=index(flags),
+        _note(version, file.version, wanted, known, newest),
     )  # fmt: skip
 
 
@@ -130,9 +134,3 @@ def _note(
     if wanted != known:
         return msg("no table of vLLM {version}; read by that of {source}", version=version, source=source)
     return None
-
-
-def index(flags: Sequence[FlagSpec]) -> Mapping[str, FlagSpec]:
-    """Spelling -> flag, for every spelling."""
-    found = {spelling: flag for flag in flags for spelling in flag.spellings}
-    return MappingProxyType(found | {flag.name: flag for flag in flags})

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
+
+import msgspec
 
 from trimtab.engine.command import (
     Arity,
@@ -74,8 +75,7 @@ BOOLEAN_WORD = {"true", "false"}
 NUMBER = re.compile(r"-\.?\d")
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(msgspec.Struct, frozen=True):
     """Where vLLM's own arguments begin in a list of words, and by which entry point."""
 
     first: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from trimtab.engine.command import Container, EnvUse, Form, Span, Value
 from trimtab.engine.source import Word
@@ -19,16 +20,15 @@ MODEL_FLAGS = (
 SHELLS = {"bash", "sh", "zsh", "dash", "ash"}
 
 
-@dataclass(slots=True)
-class Box:
+class Box(msgspec.Struct):
     """A container as declared: `entry` None where the image's own entry point starts."""
 
     form: Form
     span: Span
     facts: Container | None
     entry: list[Word] | None = None
-    args: list[Word] = field(default_factory=list)
-    env: dict[str, EnvUse] = field(default_factory=dict)
+    args: list[Word] = msgspec.field(default_factory=list)
+    env: dict[str, EnvUse] = msgspec.field(default_factory=dict)
     anchor: Word | None = None
     managed: bool = False
 

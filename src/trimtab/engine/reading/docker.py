@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from trimtab.engine.command import Container, EnvUse, Form, Span, Value
 from trimtab.engine.reading import arguments
@@ -22,11 +23,10 @@ BARE_SHORT = set("dqiPt")
 LONG = {"-e": "--env", "-v": "--volume", "-p": "--publish", "-m": "--memory", "-w": "--workdir", "-u": "--user"}
 
 
-@dataclass(slots=True)
-class Options:
+class Options(msgspec.Struct):
     """The options before the image, by their long name."""
 
-    uses: list[tuple[str, str, Span, bool]] = field(default_factory=list)
+    uses: list[tuple[str, str, Span, bool]] = msgspec.field(default_factory=list)
 
     def all(self, name: str) -> list[Value]:
         return [Value(text, span, not known) for key, text, span, known in self.uses if key == name]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand, Source, Span, Value
 from trimtab.engine.reading import shell
@@ -20,12 +21,11 @@ ASSIGNED = re.compile(r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'[^']*'|(?:\\.|[^\s"
 ESCAPE = re.compile(rb"#[ \t]*escape[ \t]*=[ \t]*`", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class Stage:
+class Stage(msgspec.Struct):
     """One FROM with what follows it."""
 
     image: Word | None
-    env: dict[str, EnvUse] = field(default_factory=dict)
+    env: dict[str, EnvUse] = msgspec.field(default_factory=dict)
     entry: Layer | None = None
     cmd: Layer | None = None
 

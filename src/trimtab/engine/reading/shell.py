@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand, Source
 from trimtab.engine.reading import arguments, docker
@@ -55,8 +57,7 @@ def _parser() -> Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a statement stands: whether it may be passed over, and what follows it."""
 
     conditional: bool = False
@@ -64,22 +65,21 @@ class Place:
     index: int = 0
 
 
-@dataclass(slots=True)
-class State:
+class State(msgspec.Struct):
     """What the text has set so far."""
 
     source: Source
     arity: Arity | None
     form: Form | None = None
-    scalars: dict[str, Word] = field(default_factory=dict)
-    arrays: dict[str, tuple[Word, ...]] = field(default_factory=dict)
-    exported: dict[str, EnvUse] = field(default_factory=dict)
-    commands: list[LaunchCommand] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    scalars: dict[str, Word] = msgspec.field(default_factory=dict)
+    arrays: dict[str, tuple[Word, ...]] = msgspec.field(default_factory=dict)
+    exported: dict[str, EnvUse] = msgspec.field(default_factory=dict)
+    commands: list[LaunchCommand] = msgspec.field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
     container: Container | None = None
     depth: int = 0
-    place: Place = field(default_factory=Place)
-    joined: set[tuple[Layer, int]] = field(default_factory=set)
+    place: Place = msgspec.field(default_factory=Place)
+    joined: set[tuple[Layer, int]] = msgspec.field(default_factory=set)
 
     @property
     def variables(self) -> Variables:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from trimtab.engine.source import Layer, Span, Word
 
@@ -21,12 +22,11 @@ STAND_IN = re.compile(r"<[A-Za-z0-9][^<>\n]*>")
 """What people write where a reader puts their own value: `<model>`, `sk-<key>`."""
 
 
-@dataclass(slots=True)
-class Pieces:
+class Pieces(msgspec.Struct):
     """A word while it is put together."""
 
-    text: list[str] = field(default_factory=list)
-    at: list[int] = field(default_factory=list)
+    text: list[str] = msgspec.field(default_factory=list)
+    at: list[int] = msgspec.field(default_factory=list)
     known: bool = True
     size: int = 0
 
@@ -48,8 +48,7 @@ class Pieces:
         self.size += len(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Variables:
+class Variables(msgspec.Struct, frozen=True):
     """What the file itself sets; a value that it computes is there as a Word that is not known."""
 
     scalars: Mapping[str, Word]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+import msgspec
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -19,8 +19,7 @@ __all__ = ["MappingNode", "Node", "ScalarNode", "SequenceNode", "Yaml", "parse"]
 DEEPEST_MERGE = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Yaml:
+class Yaml(msgspec.Struct, frozen=True):
     """A parsed YAML text; `offsets` turns ruamel's character positions into bytes of `layer`."""
 
     layer: Layer

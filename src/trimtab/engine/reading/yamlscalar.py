@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from trimtab.engine.source import Layer, Span
 
@@ -26,12 +27,11 @@ NOT_A_STRING = re.compile(
 UNSAFE_FIRST = "-?:,[]{}#&*!|>'\"%@` \t"
 
 
-@dataclass(slots=True)
-class Written:
+class Written(msgspec.Struct):
     """A value and, for each of its characters, the character index in the raw scalar."""
 
-    text: list[str] = field(default_factory=list)
-    at: list[int] = field(default_factory=list)
+    text: list[str] = msgspec.field(default_factory=list)
+    at: list[int] = msgspec.field(default_factory=list)
 
     def put(self, text: str, at: int, step: int = 0) -> None:
         for i, char in enumerate(text):

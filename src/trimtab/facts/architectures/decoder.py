@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from trimtab.facts.architectures.blocks import attention_weights, mla_weights, mlp_weights, moe_weights, norm
 from trimtab.facts.architectures.experts import moe_layers, read_moe
@@ -13,8 +13,7 @@ from trimtab.facts.layers import Attention, AttentionKind, Draft, Indexer, Layer
 from trimtab.facts.weights import Span, Weight
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(msgspec.Struct, frozen=True):
     """A model's body before quantisation is laid over it."""
 
     shape: Shape

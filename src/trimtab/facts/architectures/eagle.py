@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from trimtab.facts.architectures.blocks import matrix, norm
 from trimtab.facts.architectures.decoder import Outline, decoder_layers, outline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from trimtab.facts.architectures.blocks import attention_weights, matrix, mlp_weights, moe_weights, norm
 from trimtab.facts.architectures.decoder import Outline, kind_of, outline

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trimtab.facts.architectures import deepseek_v4, eagle, encoders, hybrids, mixed, step
 from trimtab.facts.architectures.decoder import Outline, build_decoder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from trimtab.facts.keys import Keys
 
@@ -10,8 +10,7 @@ MOST_LAYERS = 1024
 LARGEST_WIDTH = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """A decoder's sizes. `intermediate` is the dense feed-forward width."""
 
     hidden: int

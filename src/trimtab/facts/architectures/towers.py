@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.facts.architectures.blocks import matrix, norm
 from trimtab.facts.keys import Keys
@@ -10,8 +11,7 @@ from trimtab.facts.layers import Tower
 from trimtab.facts.weights import Span, Weight
 
 
-@dataclass(frozen=True, slots=True)
-class Vit:
+class Vit(msgspec.Struct, frozen=True):
     """How a vision transformer differs from SigLIP's."""
 
     gated: bool = False
@@ -27,8 +27,7 @@ class Vit:
     """Last layers that vLLM does not load, since features are taken before them."""
 
 
-@dataclass(frozen=True, slots=True)
-class VitShape:
+class VitShape(msgspec.Struct, frozen=True):
     hidden: int
     layers: int
     heads: int

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal
 
+import msgspec
+from msgspec.structs import replace
 
-@dataclass(frozen=True, slots=True)
-class MoeTraits:
+
+class MoeTraits(msgspec.Struct, frozen=True):
     """How an architecture's experts differ from Mixtral's: biases and the shared expert's gate."""
 
     bias: bool = False
@@ -16,8 +17,7 @@ class MoeTraits:
     shared_gate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(msgspec.Struct, frozen=True):
     """Differences from Llama. A bias of None is read from the config (`attention_bias`, `mlp_bias`)."""
 
     qkv_bias: bool | None = None

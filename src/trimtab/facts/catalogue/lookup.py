@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from trimtab.errors import ModelError
 from trimtab.facts.model import ModelFacts, read_model
@@ -35,8 +35,7 @@ class _Family(msgspec.Struct):
     models: list[Entry]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A look-up's result. `variant` is the quantisation that the id's ending names, "" when it is the model itself."""
 
     entry: Entry

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-@dataclass(frozen=True, slots=True)
-class CachedRepo:
+class CachedRepo(msgspec.Struct, frozen=True):
     """One model's folder in the cache; it need not exist."""
 
     cache: Path

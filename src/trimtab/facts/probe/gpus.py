@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from trimtab.messages import Message, msg
 
 
-@dataclass(frozen=True, slots=True)
-class GpuProcess:
+class GpuProcess(msgspec.Struct, frozen=True):
     """A process on a card; `used_bytes` None where the driver does not tell (containers, MIG)."""
 
     pid: int
     used_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(msgspec.Struct, frozen=True):
     """One card as NVML numbers it (`index`: PCI order, CUDA's with CUDA_DEVICE_ORDER=PCI_BUS_ID). Sizes in bytes."""
 
     index: int
@@ -32,8 +31,7 @@ class Gpu:
     mig: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Gpus:
+class Gpus(msgspec.Struct, frozen=True):
     """All cards; empty with a `reason` where none can be seen. `cuda_version`: the newest that the driver serves."""
 
     cards: tuple[Gpu, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 FEATURES = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16", "amx_tile": "AMX",
             "amx_bf16": "AMX_BF16", "asimd": "NEON"}  # fmt: skip
@@ -13,8 +14,7 @@ FEATURES = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16", "
 NO_LIMIT_BYTES = 1 << 60  # cgroup v1 writes "no limit" as a number near 2**63
 
 
-@dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostFacts(msgspec.Struct, frozen=True):
     """Sizes in bytes; `cores` is what this process may use, container quota included.
 
     `memory_limit_bytes` is the container's, None without one; `memory_available_bytes` already respects it.

@@ -11,10 +11,11 @@ import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from trimtab.errors import HostError, ModelError
 from trimtab.facts.probe import cached, hub_errors
@@ -36,8 +37,7 @@ MAX_PLAIN_BYTES = 50_000_000_000
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Hub:
+class Hub(msgspec.Struct, frozen=True):
     """Where models come from and where they are kept. `token` None: the one that `hf auth login` left, if any.
 
     `known_ids`: the ids to suggest for a misspelt one; None: the catalogue's.
@@ -49,7 +49,7 @@ class Hub:
     offline: bool = False
     modelscope: bool = False
     known_ids: Sequence[str] | None = None
-    free_bytes: Callable[[Path], int] = field(default=free_disk_bytes)
+    free_bytes: Callable[[Path], int] = msgspec.field(default=free_disk_bytes)
 
 
 def hub_from_environment(environ: Mapping[str, str] = os.environ) -> Hub:

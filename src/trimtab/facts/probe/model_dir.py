@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from trimtab.errors import ModelError
 from trimtab.facts.probe.repo_files import RepoFile, weight_files
@@ -20,8 +21,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 CONFIG_BYTES = 64 << 20  # a config.json larger than this is something else
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
+class ModelFiles(msgspec.Struct, frozen=True):
     """What `facts.model.read_model` takes; `tensors` is None where there are no safetensors files to read."""
 
     directory: Path

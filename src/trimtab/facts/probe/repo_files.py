@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+import msgspec
 
 SIDE_FILES = (".json", ".txt", ".model", ".tiktoken", ".jinja", ".py", ".vocab", ".merges", ".bpe")
 OTHER_FORMATS = ("onnx/", "openvino/", "original/", "metal/", "coreml/", "flax/", "gguf/", "mlx/", "ggml/", "runs/")
@@ -15,8 +16,7 @@ FORMATS = ("model*.safetensors", "*.safetensors", "*.bin", "*.pt")
 same weights again, and vLLM before 0.11 cannot load it by default: so it comes second, as any other name."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepoFile:
+class RepoFile(msgspec.Struct, frozen=True):
     """A file of a repository: `size` in bytes and `sha256`, where the hub tells them (sha256: large files alone)."""
 
     name: str

@@ -15,9 +15,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
+
+import msgspec
 
 from trimtab.errors import HostError
 from trimtab.messages import Message, msg
@@ -27,8 +28,7 @@ TRIES = 5  # without a single new byte
 RATE_WINDOW_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """How far a download is: bytes there (those of an earlier run too), bytes in all, rate of the last seconds."""
 
     done_bytes: int
@@ -109,8 +109,7 @@ def bar_class(name: str, meter: Meter, stop: threading.Event) -> type[Any]:
     return Bar
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A large file to be fetched: where from, and what it must be."""
 
     name: str

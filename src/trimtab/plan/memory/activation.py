@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from trimtab.facts.derived import Derived
 from trimtab.facts.layers import Attention, LayerFacts
@@ -30,8 +30,7 @@ FREES_GATE_UP = frozenset({
 SANDWICH_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Olmo2", "Glm4ForCausalLM")
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(msgspec.Struct, frozen=True):
     """GiB of each thing that could be the widest; `persistent` is held under all of them but `compiling`."""
 
     persistent: float

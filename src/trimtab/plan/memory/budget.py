@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.errors import UsageError
 from trimtab.facts.derived import Derived
@@ -22,8 +24,7 @@ from trimtab.plan.memory.verdict import Verdict, judge
 from trimtab.plan.parallel import stages
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True):
     """The whole launch. `tightest` is the rank with least KV memory; sizes of `capacity` are the launch's."""
 
     settings: Settings

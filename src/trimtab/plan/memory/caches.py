@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import lcm
 from typing import Literal
+
+import msgspec
 
 from trimtab.facts.layers import Attention, LayerFacts, Recurrent, SideCache
 from trimtab.plan.memory.settings import Settings
@@ -22,8 +23,7 @@ INDEXER_SCALE_BYTES = 4
 V4_ALIGNMENT = 576
 
 
-@dataclass(frozen=True, slots=True)
-class LayerCache:
+class LayerCache(msgspec.Struct, frozen=True):
     """One cache of one layer (v1/kv_cache_interface.py `KVCacheSpec`). `reach`: window or chunk in tokens."""
 
     kind: CacheKind
@@ -36,8 +36,7 @@ class LayerCache:
         return self.page_bytes / self.block_size
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """A cache and the layer that it belongs to."""
 
     layer: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from trimtab.facts.gpu import Gpu, GpuSet
 
@@ -12,8 +13,7 @@ _VENDORS: dict[str, Vendor] = {"amd": "amd", "intel": "intel", "cpu": "cpu"}
 _UNKNOWN_CAPABILITY = 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(msgspec.Struct, frozen=True):
     """One card: GiB as the driver reports them; `unified`: the CPU shares its memory; `nvlink`: cards are linked."""
 
     name: str

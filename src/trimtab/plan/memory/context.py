@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from trimtab.facts.derived import Derived
 from trimtab.plan.memory.card import Card
@@ -35,8 +35,7 @@ CPU_PROCESS_GIB = 0.9
 """Resident memory of a CPU worker beside its weights."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """What a rank's process holds outside PyTorch. `before`: held when the snapshot is taken; `counted`: charged."""
 
     before: Derived[float]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.facts.layers import Attention
 from trimtab.facts.model import ModelFacts
@@ -25,12 +27,11 @@ from trimtab.plan.memory.versions import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What a launch says: vLLM's flag names (underscores) to values, its environment, and how it is started."""
 
     flags: Mapping[str, object]
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
     usage: Usage = "server"
 
     def number(self, name: str) -> int | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.facts.layers import LayerFacts
 from trimtab.facts.model import ModelFacts
@@ -14,16 +16,14 @@ from trimtab.plan.memory.versions import group_size_slack, in_flight_batches
 from trimtab.plan.parallel import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Caches that share a block table: what each is, and the layers they belong to."""
 
     cache: LayerCache
     layers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """All groups of a model. `mixed_pages`: one group holds caches of unlike page sizes; `packed`: DeepSeek V4's."""
 
     groups: tuple[Group, ...]

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.plan.memory.caches import LayerCache, Placed
 from trimtab.plan.parallel import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class PackedGroup:
+class PackedGroup(msgspec.Struct, frozen=True):
     """Caches with one block table. Their pages are those of the first group, the compressed one."""
 
     members: tuple[Placed, ...]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.facts.derived import Derived
 from trimtab.facts.model import ModelFacts
@@ -18,8 +20,7 @@ from trimtab.plan.memory.weights import weights
 from trimtab.plan.parallel import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(msgspec.Struct, frozen=True):
     """Memory of one rank, in GiB. `kv_cache` is what this rank has; the smallest rank decides the number of blocks."""
 
     rank: int

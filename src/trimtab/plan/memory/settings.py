@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from trimtab.messages import Message
 from trimtab.plan.memory.versions import Release
@@ -13,8 +14,7 @@ Runner = Literal["v1", "v2"]
 Usage = Literal["server", "llm"]
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """A launch command after vLLM's own defaulting; names are vLLM's flags, sizes in GiB unless they say otherwise.
 
     `assumed` says which value came from no flag and from no certain rule.

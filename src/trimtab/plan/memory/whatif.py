@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.budget import Budget, budget
@@ -14,8 +16,7 @@ from trimtab.plan.memory.versions import Release
 FITTING = ("fits", "unsafe_headroom")
 
 
-@dataclass(frozen=True)
-class WhatIf:
+class WhatIf(msgspec.Struct, frozen=True):
     """A launch whose flags can be varied."""
 
     given: Given

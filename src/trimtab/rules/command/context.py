@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from trimtab.engine.command import FlagUse, LaunchCommand, Source, Span
 from trimtab.engine.editing import remove_flag, set_flag
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from trimtab.plan.memory.whatif import WhatIf
 
 
-@dataclass(frozen=True)
-class CommandContext:
+class CommandContext(msgspec.Struct, frozen=True, dict=True):
     """One launch command and the facts beside it; a `require_` method raises FactMissing where a fact is not there.
 
     `version` is the one the user named, the container image's tag, or the newest known (`version_assumed`).

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
+
+import msgspec
 
 from trimtab.facts.model import ModelFacts
 from trimtab.facts.weights import Weight
@@ -16,8 +17,7 @@ MERGED_MAY_DIFFER_SINCE = "0.14"
 """From here on merged column-parallel matrices (gate and up) need not be whole blocks (layers/linear.py)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """A weight whose share on a rank is not whole quantisation groups: `size` by `unit`."""
 
     weight: Weight

@@ -10,7 +10,8 @@ Sources: vllm/entrypoints/openai/cli_args.py (validate_parsed_serve_args), vllm/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from trimtab.engine.editing import set_flag
 from trimtab.messages import msg
@@ -20,8 +21,7 @@ from trimtab.rules.rule import Example, Finding, Fix, Grade, Rule, Severity
 from trimtab.rules.runner import release
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """A flag, what it needs, since and until which version, how bad it is, and whether the partner takes no value."""
 
     flag: str

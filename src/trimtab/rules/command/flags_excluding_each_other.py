@@ -10,7 +10,8 @@ Sources: vllm/engine/arg_utils.py, vllm/entrypoints/cli/serve.py and cli_args.py
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from trimtab.engine.command import FlagUse
 from trimtab.messages import Message, msg
@@ -23,8 +24,7 @@ REFUSED = msg("{vllm} refuses {one} together with {other}", zh="{vllm} 不允许
 IGNORED = msg("with {one}, {vllm} ignores {other}", zh="有 {one} 时，{vllm} 会忽略 {other}")
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """Two dotted names, the versions (inclusive) in which they do not go together, and what comes of it."""
 
     one: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from trimtab.messages import Message, msg
 from trimtab.rules.command.context import CommandContext
@@ -34,8 +36,7 @@ UNCERTAIN = 0.015
 TIGHT = ("oom_cuda_graph", "unsafe_headroom")
 
 
-@dataclass(frozen=True, slots=True)
-class Blame:
+class Blame(msgspec.Struct, frozen=True):
     """A launch that does not start, or not safely, and the rule that says so."""
 
     rule: str
@@ -43,8 +44,7 @@ class Blame:
     report: Budget
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
+class Remedy(msgspec.Struct, frozen=True):
     """The largest value of a flag with which the launch fits."""
 
     flag: str
