@@ -1,19 +1,20 @@
-"""Devices that vLLM runs on, and the reading of what people call them ("8xA10", "2xH100-80", "24GiB", "sm_75")."""
+"""Devices that vLLM runs on, and the reading of what people call them ("8xA10", "2xH100-80", "24GiB")."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
-from functools import cache
-from importlib import resources
+import unicodedata
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from trimtab.errors import UsageError
-from trimtab.facts.derived import Derived, Source
+from trimtab.facts.derived import Derived
+from trimtab.facts.devices.table import NOT_READ, Device, Memory, by_name, devices, sources, squeeze
 from trimtab.facts.generations import Generation, read_generation
 from trimtab.messages import Message, msg
 
@@ -21,8 +22,12 @@ GIB_PER_GB = 1e9 / (1 << 30)
 MOST_GPUS = 4096
 
 
+_NONE: Mapping[str, float | None] = MappingProxyType({})
+_NONE_READ: Mapping[str, str] = MappingProxyType({})
+
+
 class Gpu(msgspec.Struct, frozen=True):
-    """One device. `usable_gib` is the total that its driver reports; speeds are None where no source is known.
+    """One device. `usable_gib` is the total that its driver reports; a figure not among `sources` is assumed.
 
     A card known by its generation alone ("sm_75") has 0 GiB and `memory_known` False.
     """
@@ -35,14 +40,15 @@ class Gpu(msgspec.Struct, frozen=True):
     nominal_gb: float
     usable_gib: Derived[float]
     bandwidth_gb_s: float | None = None
-    fp16_tflops: float | None = None
-    fp8_tflops: float | None = None
-    fp4_tflops: float | None = None
     link: str = "PCIe"
     link_gb_s: float | None = None
-    mig_profiles: tuple[str, ...] = ()
+    """Of one card, both directions together."""
+    mig_profiles: Mapping[str, float | None] = _NONE
+    """Profile -> GiB as the driver lists them; None where they were not seen."""
     unified_memory: bool = False
     mig: str = ""
+    sources: Mapping[str, str] = _NONE_READ
+    """Figure ("capability", "bandwidth_gb_s", "link", "mig") -> what it was read in; missing where nothing was."""
 
     @property
     def memory_known(self) -> bool:
@@ -85,50 +91,9 @@ class GpuSet(msgspec.Struct, frozen=True):
         return " + ".join(f"{n}x{g.name}" for n, g in self.members)
 
 
-class _Memory(msgspec.Struct, frozen=True):
-    nominal_gb: float
-    usable_gib: float
-    source: Source
-    note: str
-    rare: bool = False
-
-
-class _Device(msgspec.Struct, frozen=True):
-    name: str
-    aliases: tuple[str, ...]
-    vendor: str
-    architecture: str
-    capability: str | None
-    memories: tuple[_Memory, ...]
-    bandwidth_gb_s: float | None
-    fp16_tflops: float | None
-    fp8_tflops: float | None
-    fp4_tflops: float | None
-    link: str
-    link_gb_s: float | None
-    mig: tuple[str, ...]
-    unified_memory: bool
-
-
-class _File(msgspec.Struct):
-    source: str
-    devices: list[_Device]
-
-
-@cache
-def _devices() -> Mapping[str, _Device]:
-    """Every name and alias, squeezed -> device."""
-    data = resources.files("trimtab.facts.devices").joinpath("devices.json").read_bytes()
-    found: dict[str, _Device] = {}
-    for device in msgspec.json.decode(data, type=_File).devices:
-        for name in (device.name, *device.aliases):
-            found.setdefault(_squeeze(name), device)
-    return found
-
-
 def gpu_names() -> tuple[str, ...]:
     """The table's own names, in its order."""
-    return tuple(dict.fromkeys(d.name for d in _devices().values()))
+    return tuple(d.name for d in devices())
 
 
 def cpu(memory_gib: float) -> GpuSet:
@@ -138,23 +103,24 @@ def cpu(memory_gib: float) -> GpuSet:
 
 
 def parse_gpus(spec: str) -> GpuSet:
-    """Read "8xA10", "H200", "2xH100-80", "4xRTX A6000 48GB", "24GiB", "RTX 5070 Ti 16GB + RTX 5090 32GB", "Turing",
-    "2x sm_75", "8 GPUs". What stands in parentheses is a remark, unless nothing else tells the card. Cards named by
-    their generation or number alone have no known memory (`memory_known`).
+    """Read "8xA10", "H200", "2xH100-80", "RTX4090*2", "H100:8", "24GiB", "A10 + RTX 5090 32GB", "3090 双卡".
 
+    Cards named by their generation ("Turing", "2x sm_75") or number ("8 GPUs") alone have no known memory.
+    What stands in parentheses is a remark, unless it is an amount of memory or all that tells the card.
     UsageError: an unknown name (with the nearest known one), or no name.
     """
-    plain = re.sub(r"\([^)]*\)", " ", spec).strip()
+    text = unicodedata.normalize("NFKC", spec).replace("_", " ")
+    plain = _REMARK.sub(" ", _AMOUNT_IN_PARENTHESES.sub(r" \1 ", text)).strip()
     if not plain:
         raise UsageError(msg("the GPU spec {spec} names no GPU", spec=repr(spec)), hint=_HINT)
     members: list[tuple[int, Gpu]] = []
     notes: list[Message] = []
-    if _tells_more_with_its_remark(plain, spec):
-        plain = spec.replace("(", " ").replace(")", " ")
+    if _tells_more_with_its_remark(plain, text):
+        plain = text.replace("(", " ").replace(")", " ")
     for part in re.split(r"[,;&]|\s\+\s| and |\+(?=\s*\d+\s*[x×*])", plain):
         count, gpu, said = _member(part.strip(), spec)
         notes += said
-        if members and members[-1][1].name == _A_GPU and _counted(part.strip())[1] == part.strip():
+        if members and members[-1][1].name == _A_GPU and not list(_counted(part.strip())):
             members[-1] = (members[-1][0], gpu)  # "4 GPUs, compute capability 8.6": the words tell which
         elif members and members[-1][1] == gpu:
             members[-1] = (members[-1][0] + count, gpu)
@@ -165,63 +131,103 @@ def parse_gpus(spec: str) -> GpuSet:
     return GpuSet(tuple(members), tuple(notes))
 
 
-def _tells_more_with_its_remark(plain: str, spec: str) -> bool:
+def _tells_more_with_its_remark(plain: str, text: str) -> bool:
     """Whether "Turing (sm_75)" or "cards (24GiB)" is better read with what stands in parentheses."""
-    if not _squeeze(_NOISE.sub(" ", plain)):
+    if not squeeze(_NOISE.sub(" ", re.sub(r"^\d+\s*[x×*]", "", plain))):
         return True
     generation, rest = read_generation(plain)
-    inside = " ".join(re.findall(r"\(([^)]*)\)", spec))
+    inside = " ".join(re.findall(r"\(([^)]*)\)", text))
     return generation is not None and not _nameable(rest) and read_generation(inside)[0] is not None
 
 
 def _nameable(text: str) -> str:
     """What is left of a text, squeezed, without counts, amounts and words that name no card."""
-    return _squeeze(_NOISE.sub(" ", _AMOUNT.sub(" ", _COUNT.sub(" ", text))))
+    rest = next((rest for _, rest in _counted(text.strip())), text)
+    return squeeze(_NOISE.sub(" ", _AMOUNT.sub(" ", rest)))
 
 
 _HINT = msg("Write a count and a name, such as 2xH100-80, or an amount of memory, such as 24GiB.")
-_COUNT = re.compile(r"^\s*(\d+)\s*(?:[x×*]\s*|\s(?=[A-Za-z]))(?=\S)", re.IGNORECASE)
-_COUNT_BEHIND = re.compile(r"\s[x×*]\s*(\d+)\s*$", re.IGNORECASE)
-_A_GPU = "GPU"
-_CARDS = re.compile(r"\b(gpus?|cards?)\b", re.IGNORECASE)
-_AMOUNT = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(gib|gb|g|tib|mib)\b", re.IGNORECASE)
+_UNITS = "gib|gb|g|tib|mib"
+_AMOUNT = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?)\s*({_UNITS})\b", re.IGNORECASE)
+_REMARK = re.compile(r"\([^)]*\)")
+_AMOUNT_IN_PARENTHESES = re.compile(rf"\(\s*(\d+(?:\.\d+)?\s*(?:{_UNITS}))\s*\)", re.IGNORECASE)
 _MIG = re.compile(r"\b(?:mig[- ]?)?(\d)g\.(\d+)gb\b", re.IGNORECASE)
 _NOISE = re.compile(
     r"\b(nvidia|amd|intel|geforce|tesla|instinct|gpus?|cards?|graphics|hbm\d?e?|sxm\d?|vgpu|pci-?e|modded|gddr\dx?|mig"
-    r"|class|device|rocm|cuda|reported|implied|total|tensor core|edition|server|workstation)\b",
+    r"|class|device|rocm|cuda|reported|implied|total|tensor core|edition|server|workstation|each|vram|nvgpu)\b"
+    r"|显卡|显存",
     re.IGNORECASE,
 )
+_MAKER = re.compile(r"\b(nvidia|amd|intel|geforce|instinct)\b", re.IGNORECASE)
+_FAMILY = re.compile(r"\b(blackwell|hopper|ampere|turing|volta|lovelace|generation|oam|founders|oc)\b", re.IGNORECASE)
+_NUMBERS = {
+    "single": 1, "dual": 2, "two": 2, "four": 4, "quad": 4, "eight": 8,
+    "单": 1, "一": 1, "双": 2, "两": 2, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8,
+}  # fmt: skip
+_WORD = "|".join(_NUMBERS)
+_A_GPU = "GPU"
+_CARDS = re.compile(r"\b(gpus?|cards?)\b", re.IGNORECASE)
+_COUNTS = (
+    re.compile(r"^(?P<count>\d+)\s*[x×*]\s*(?P<rest>\S.*)$", re.IGNORECASE),
+    re.compile(rf"^(?P<count>\d{{1,3}})\s(?!(?:{_UNITS})\b)(?P<rest>(?:[a-z]|\d{{4}}\b).*)$", re.IGNORECASE),
+    re.compile(rf"^(?P<count>\d+|{_WORD})\s*(?:[张块个片]|卡(?!\S*卡))\s*(?P<rest>\S.*)$"),
+    re.compile(rf"^(?P<count>{_WORD})\s+(?P<rest>\S.*)$", re.IGNORECASE),
+    re.compile(r"^(?P<rest>.*\S)\s*[x×*:]\s*(?P<count>\d{1,4})$", re.IGNORECASE),
+    re.compile(rf"^(?P<rest>.*\S?)\s*(?<!\d)(?P<count>\d{{1,3}}|{_WORD})\s*[张块卡片]$"),
+)
+"""How people write a count: before the name or after it."""
 
 
 def _member(part: str, spec: str) -> tuple[int, Gpu, list[Message]]:
-    count, rest = _counted(part)
+    counted = list(_counted(part))
+    leading = counted[0] if counted and part[:1].isdigit() else (1, part)
+    count, rest = next((r for r in (*counted, (1, part)) if _known(r[1])), leading)
     if not 1 <= count <= MOST_GPUS:
         raise UsageError(msg("the GPU spec {spec} asks for {count} GPUs", spec=repr(spec), count=count), hint=_HINT)
     slice_ = _MIG.search(rest)
     rest = _MIG.sub(" ", rest)
+    device = _named(rest)
+    if device is not None:
+        return count, *_with_slice(device, None, "GB", slice_)
     amount, unit = _amount(rest)
     name = _AMOUNT.sub(" ", rest).strip(" -_")
-    if _known(name) is None and slice_ is None:
+    found = _find(name)
+    if found is None and slice_ is None:
         generation, left = read_generation(name)
-        if not _nameable(left):
+        found = _find(left.strip())
+        if found is None and not _nameable(left):
             if amount is None and generation is None and not (_CARDS.search(rest) and rest != part):
                 raise UsageError(msg("the GPU spec {spec} names no GPU", spec=repr(spec)), hint=_HINT)
             return count, _unnamed(generation, amount, unit), []
-        name = left.strip() if _known(left) is not None else name
-    device, amount = _find(name, amount, spec)
+    if found is None:
+        raise _unknown(name, spec)
+    return count, *_with_slice(found[0], amount if amount is not None else found[1], unit, slice_)
+
+
+def _counted(part: str) -> Iterator[tuple[int, str]]:
+    for pattern in _COUNTS:
+        found = pattern.match(part)
+        if found is not None:
+            count = found["count"].lower()
+            yield _NUMBERS.get(count) or int(count), found["rest"].strip()
+
+
+def _known(text: str) -> bool:
+    """Whether the text tells a card: its name, generation or memory, or that it is one."""
+    text = _MIG.sub(" ", text)
+    name = _AMOUNT.sub(" ", text).strip(" -_")
+    if _named(text) is not None or _find(name) is not None:
+        return True
+    generation, left = read_generation(name)
+    told = generation is not None or _AMOUNT.search(text) is not None or _CARDS.search(text) is not None
+    return _find(left.strip()) is not None or (told and not squeeze(_NOISE.sub(" ", left)))
+
+
+def _with_slice(
+    device: Device, amount: float | None, unit: str, slice_: re.Match[str] | None
+) -> tuple[Gpu, list[Message]]:
     gpu, notes = _with_memory(device, amount, unit)
-    if slice_ is not None:
-        gpu = _sliced(gpu, slice_)
-    return count, gpu, notes
-
-
-def _counted(part: str) -> tuple[int, str]:
-    """How many, and the rest: of "8xA10", "8 GPUs" and "A10 x8"."""
-    head = _COUNT.match(part)
-    if head is not None:
-        return int(head.group(1)), part[head.end() :]
-    behind = _COUNT_BEHIND.search(part)
-    return (int(behind.group(1)), part[: behind.start()]) if behind else (1, part)
+    return (gpu if slice_ is None else _sliced(gpu, slice_)), notes
 
 
 def _amount(text: str) -> tuple[float | None, Literal["GiB", "GB"]]:
@@ -236,29 +242,28 @@ def _amount(text: str) -> tuple[float | None, Literal["GiB", "GB"]]:
     return value, "GiB" if unit == "gib" else "GB"
 
 
-def _find(name: str, amount: float | None, spec: str) -> tuple[_Device, float | None]:
+def _named(name: str) -> Device | None:
+    """The device that is called this, once words that say nothing of the kind are taken off."""
+    bare = re.sub(r"(?<=\d)'?s$", "", _NOISE.sub(" ", name).strip(" -_"), flags=re.IGNORECASE)
+    forms = (name, _MAKER.sub(" ", name), _NOISE.sub(" ", name), bare, _FAMILY.sub(" ", bare))
+    return next((found for form in forms if (found := by_name().get(squeeze(form))) is not None), None)
+
+
+def _find(name: str) -> tuple[Device, float | None] | None:
     """The device of this name; a trailing number ("H100-80", "A40-48Q") is its memory in GB."""
-    table = _devices()
-    found = _known(name)
-    if found is not None:
-        return found, amount
+    device = _named(name)
+    if device is not None:
+        return device, None
     tail = re.match(r"^(.*?)[-_ ]+(\d{1,3})[qc]?$", _NOISE.sub(" ", name).strip(), re.IGNORECASE)
-    if tail is not None:
-        found = table.get(_squeeze(tail.group(1)))
-        if found is not None:
-            return found, amount if amount is not None else float(tail.group(2))
-    raise _unknown(name, spec)
-
-
-def _known(name: str) -> _Device | None:
-    table = _devices()
-    return table.get(_squeeze(name)) or table.get(_squeeze(_NOISE.sub(" ", name)))
+    device = _named(tail.group(1)) if tail is not None else None
+    return None if device is None or tail is None else (device, float(tail.group(2)))
 
 
 def _unknown(name: str, spec: str) -> UsageError:
-    squeezed = _squeeze(_NOISE.sub(" ", name))
-    near = difflib.get_close_matches(squeezed, list(_devices()), n=3, cutoff=0.5)
-    names = list(dict.fromkeys(_devices()[n].name for n in near))
+    squeezed = squeeze(_NOISE.sub(" ", name))
+    near = difflib.get_close_matches(squeezed, list(by_name()), n=3, cutoff=0.55)
+    digits = squeezed.replace("o", "0")
+    names = list(dict.fromkeys(by_name()[n].name for n in (digits, *near) if n in by_name()))[:3]
     if names:
         hint = msg("Did you mean {names}? For any other card give its memory: 24GiB.", names=", ".join(names))
     else:
@@ -266,7 +271,7 @@ def _unknown(name: str, spec: str) -> UsageError:
     return UsageError(msg("no GPU is called {name} (in {spec})", name=repr(name), spec=repr(spec)), hint=hint)
 
 
-def _with_memory(device: _Device, amount: float | None, unit: str) -> tuple[Gpu, list[Message]]:
+def _with_memory(device: Device, amount: float | None, unit: str) -> tuple[Gpu, list[Message]]:
     memory = device.memories[0]
     notes: list[Message] = []
     usual = sorted(m.nominal_gb for m in device.memories if not m.rare)
@@ -288,21 +293,22 @@ def _with_memory(device: _Device, amount: float | None, unit: str) -> tuple[Gpu,
     return _gpu(device, memory), notes
 
 
-def _gpu(device: _Device, memory: _Memory) -> Gpu:
-    usable = Derived(
-        memory.usable_gib, "GiB", "driver total", memory.source, {"nominal_gb": memory.nominal_gb}, memory.note
-    )
+def _gpu(device: Device, memory: Memory) -> Gpu:
+    read = sources()
+    note = memory.note if memory.read == NOT_READ else f"{memory.note}: {read[memory.read]}"
+    inputs = {"nominal_gb": memory.nominal_gb}
+    usable = Derived(memory.usable_gib, "GiB", "driver total", memory.source, inputs, note)
     return Gpu(
         device.name, device.vendor, device.architecture, device.capability, memory.nominal_gb, usable,
-        device.bandwidth_gb_s, device.fp16_tflops, device.fp8_tflops, device.fp4_tflops, device.link, device.link_gb_s,
-        device.mig, device.unified_memory,
+        memory.bandwidth_gb_s or device.bandwidth_gb_s, device.link, device.link_gb_s, device.mig,
+        device.unified_memory, sources={k: read[v] for k, v in device.read.items() if v != NOT_READ},
     )  # fmt: skip
 
 
 def _sliced(gpu: Gpu, found: re.Match[str]) -> Gpu:
-    """A MIG slice: its share of compute, and its nominal memory at the whole card's ratio of usable to nominal."""
-    parts, gb = int(found.group(1)), int(found.group(2))
-    profile = f"{parts}g.{gb}gb"
+    """A MIG slice: the GiB that the driver lists for its profile, else its nominal share of the whole card's."""
+    gb = int(found.group(2))
+    profile = f"{found.group(1)}g.{gb}gb"
     if gpu.mig_profiles and profile not in gpu.mig_profiles:
         raise UsageError(
             msg("{name} has no MIG profile {profile}", name=gpu.name, profile=profile),
@@ -310,16 +316,20 @@ def _sliced(gpu: Gpu, found: re.Match[str]) -> Gpu:
         )
     if not gpu.mig_profiles:
         raise UsageError(msg("{name} cannot be split by MIG", name=gpu.name))
-    inputs = {"slice_gb": gb, "card_gib": gpu.usable_gib.value, "card_gb": gpu.nominal_gb}
-    usable = Derived(
-        round(gpu.usable_gib.value * min(1.0, gb / gpu.nominal_gb), 2), "GiB", "card_gib x slice_gb / card_gb",
-        "assumed", inputs, "a slice's total was not seen",
-    )  # fmt: skip
     return Gpu(
-        f"{gpu.name} MIG {profile}", gpu.vendor, gpu.architecture, gpu.capability, gb, usable,
-        _share(gpu.bandwidth_gb_s, gb / gpu.nominal_gb), _share(gpu.fp16_tflops, parts / 7),
-        _share(gpu.fp8_tflops, parts / 7), _share(gpu.fp4_tflops, parts / 7), "none", None, mig=profile,
+        f"{gpu.name} MIG {profile}", gpu.vendor, gpu.architecture, gpu.capability, gb, _slice_total(gpu, profile, gb),
+        _share(gpu.bandwidth_gb_s, gb / gpu.nominal_gb), "none", None, mig=profile, sources=gpu.sources,
     )  # fmt: skip
+
+
+def _slice_total(gpu: Gpu, profile: str, gb: int) -> Derived[float]:
+    listed = gpu.mig_profiles[profile]
+    if listed is not None:
+        note = f"the driver's list of profiles: {gpu.sources.get('mig', '')}"
+        return Derived(min(listed, gpu.usable_gib.value), "GiB", "MIG profile", "measured", {"profile": profile}, note)
+    inputs = {"slice_gb": gb, "card_gib": gpu.usable_gib.value, "card_gb": gpu.nominal_gb}
+    share = round(gpu.usable_gib.value * min(1.0, gb / gpu.nominal_gb), 2)
+    return Derived(share, "GiB", "card_gib x slice_gb / card_gb", "assumed", inputs, "a slice's total was not seen")
 
 
 def _share(whole: float | None, part: float) -> float | None:
@@ -346,7 +356,3 @@ def _anonymous(amount: float, unit: str) -> Gpu:
         return Gpu(f"{amount:g} GiB", "", "", None, amount / GIB_PER_GB, usable)
     usable = Derived(round(amount * 0.98, 2), "GiB", "0.98 x nominal", "assumed", {"nominal_gb": amount})
     return Gpu(f"{amount:g} GB card", "", "", None, amount, usable)
-
-
-def _squeeze(name: str) -> str:
-    return re.sub(r"[^a-z0-9+]", "", name.lower())
