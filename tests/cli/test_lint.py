@@ -350,3 +350,22 @@ def test_a_generation_decides_what_needs_no_memory() -> None:
     report = found(lint("-", "--gpu", "Volta (sm_70)", "--json", text=command))
     assert "CMD203" in [f["code"] for f in report["findings"]]
     assert {"code": "CMD501", "needs": "gpu"} in report["not_judged"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"schema": "trimtab.plan/99", "command": ["vllm", "serve", "m"]}', "is of schema trimtab.plan/99"),
+        ('{"schema": "trimtab.verify/1"}', "is of schema trimtab.verify/1"),
+        ('{"schema": "trimtab.plan/1", "command": ["vllm", "serve", "m"', "is a damaged plan"),
+        ('{"schema": "trimtab.plan/1", "command": ["rm", "-rf", "m"]}', "is a damaged plan"),
+        ('{"schema": "trimtab.plan/1"}', "is a damaged plan"),
+    ],
+)
+def test_what_only_looks_like_a_plan(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    done = lint(file)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert said in done.stderr.decode()
+    assert b"-> Make a plan anew" in done.stderr

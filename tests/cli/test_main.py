@@ -70,3 +70,24 @@ def test_a_closed_standard_output_is_no_bug() -> None:
     words = [sys.executable, "-m", "trimtab", "flags", "diff", "0.10", "0.11"]
     done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+def test_a_language_that_is_none(tmp_path: Path) -> None:
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "TRIMTAB_LANG": "xx", "LC_ALL": "C"}
+    for words, code in ((["ps"], 0), (["ps", "--lang", "xx"], 2), (["ps", "--lang"], 2), (["--lang="], 2)):
+        done = subprocess.run(
+            [sys.executable, "-m", "trimtab", *words], env=environ, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code
+        assert ("--lang takes en, zh" in done.stderr) == bool(code)
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["logs", "down"])
+def test_an_empty_name_is_no_server(verb: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "trimtab", verb, ""], env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "there is no server named ''" in done.stderr

@@ -15,35 +15,10 @@ from socket import socket
 import psutil
 import pytest
 
-from tests.fakes import vllm_install
+from tests.cli.conftest import CONFIG
 from tests.supervisor.fake import wait_for
 from trimtab.engine.registry import ServerRecord
 from trimtab.supervisor import registry
-
-CONFIG = {
-    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "torch_dtype": "float16", "hidden_size": 576,
-    "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3,
-    "vocab_size": 49152, "max_position_embeddings": 8192, "tie_word_embeddings": True,
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return vllm_install.make(tmp_path_factory.mktemp("engine") / "venv")
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A place for all of Trimtab's files; on the way out, nothing of it may run any more."""
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    directory = tmp_path / "models" / "tiny-llama"
-    directory.mkdir(parents=True)
-    (directory / "config.json").write_text(json.dumps(CONFIG))
-    return directory
 
 
 def environment(home: Path, knobs: str = "") -> dict[str, str]:
@@ -264,7 +239,7 @@ def test_place_that_cannot_be_is_refused_before_planning(
 def test_number_of_gpus_that_is_no_number(home: Path, model: Path, python: Path) -> None:
     done = up(home, "--engine-python", str(python), "--", "vllm", "serve", str(model), "--tensor-parallel-size", "x")
     assert done.returncode == 2
-    clear(done, "--tensor-parallel-size is 'x'")
+    clear(done, "--tensor-parallel-size does not take 'x'")
 
 
 def test_a_written_plan_starts(home: Path, model: Path, python: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ if unknown:
     print("usage: vllm serve [model_tag] [options]", file=sys.stderr)
     print("vllm: error: unrecognized arguments: " + " ".join(unknown), file=sys.stderr)
     sys.exit(2)
-sys.argv = ["engine", "--port", given["--port"], "--model", given["--served-model-name"],
+sys.argv = ["engine", "--port", given["--port"], "--model", given.get("--served-model-name", words[1]),
             "--api-key", os.environ["VLLM_API_KEY"], *shlex.split(os.environ.get("FAKE_ENGINE", ""))]
 runpy.run_path(ENGINE, run_name="__main__")
 """

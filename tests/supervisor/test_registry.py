@@ -112,3 +112,18 @@ def test_addresses_by_which_this_host_reaches_a_server() -> None:
     assert [registry.reachable(host) for host in ("0.0.0.0", "::", "::1", "10.0.0.1")] == [
         "127.0.0.1", "[::1]", "[::1]", "10.0.0.1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count", "said"),
+    [(["0", "0"], 1, "names a card twice"), (["0"], 2, "needs 2 cards; --devices names 1")],
+)
+def test_named_cards_that_will_not_do(wanted: list[str], count: int, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        choose_devices(CARDS, count, {}, wanted=wanted)
+
+
+def test_an_address_that_is_not_of_this_host(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match=r"nothing can listen on '192\.0\.2\.1' here"):
+        registry.claim(tmp_path, Wish("m", host="192.0.2.1"))
+    assert list(tmp_path.iterdir()) == []

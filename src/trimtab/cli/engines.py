@@ -50,6 +50,6 @@ def _named(name: str, ours: list[Engine]) -> Engine:
     names = [engine.name for engine in ours]
     near = get_close_matches(name, names, 1, 0.4)
     raise UsageError(
-        msg("no engine is called {name}; installed: {names}", name=name, names=", ".join(names) or "-"),
+        msg("no engine is called {name}; installed: {names}", name=repr(name), names=", ".join(names) or "-"),
         hint=msg("Did you mean {near}?", near=near[0]) if near else msg("Run: trimtab engine install cpu"),
     )

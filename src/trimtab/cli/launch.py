@@ -11,8 +11,10 @@ from trimtab.cli.engines import choose_engine, cpu_engine
 from trimtab.cli.gpus import cpu_set, gpu_set
 from trimtab.cli.models import find_model, require_known
 from trimtab.cli.notes import Notes
+from trimtab.cli.room import require_room
 from trimtab.cli.settings import dirs, lang
-from trimtab.cli.subject import CommandSubject, ModelSubject, PlanSubject, Subject, command_of, one_launch, with_pinned
+from trimtab.cli.settled import settled
+from trimtab.cli.subject import CommandSubject, ModelSubject, Subject, command_of, one_launch, with_pinned
 from trimtab.engine.command import FlagUse, LaunchCommand
 from trimtab.errors import UsageError
 from trimtab.facts.gpu import GpuSet
@@ -83,17 +85,22 @@ def demo_launch(progress: Observer, pinned: tuple[FlagUse, ...], wanted: Wanted)
 
 def launch_of(subject: Subject, wanted: Wanted, watcher: TransferObserver) -> Launch:
     """The launch of a model, a command or a plan file on this host. Errors name what is missing."""
+    command = _command(subject)
     gpus = read_gpus().cards
     engine = choose_engine(wanted.engine, wanted.engine_python, has_gpu=bool(gpus))
     on_cpu = engine.kind == "cpu" or not gpus
-    match subject:
-        case ModelSubject():
-            return _of_model(subject, engine, wanted, cpu_set() if on_cpu else gpu_set(gpus, wanted.devices), watcher)
-        case CommandSubject():
-            command = one_launch(subject)
-            return _as_given(engine, with_pinned(command, subject.pinned), on_cpu=on_cpu)
-        case PlanSubject():
-            return _as_given(engine, command_of(subject), on_cpu=on_cpu)
+    cards = require_room(command, len(wanted.devices) or len(gpus), on_cpu=on_cpu)
+    if isinstance(subject, ModelSubject):
+        return _of_model(subject, engine, wanted, cpu_set() if on_cpu else gpu_set(gpus, wanted.devices), watcher)
+    return _as_given(engine, command, cards)
+
+
+def _command(subject: Subject) -> LaunchCommand:
+    """The words that were given; of a model they are its name and the pinned flags, before any plan."""
+    if not isinstance(subject, CommandSubject):
+        return command_of(subject)
+    command = settled(one_launch(subject), (*OURS[:2], *(use.name for use in subject.pinned)))
+    return with_pinned(command, subject.pinned)
 
 
 def _of_model(subject: ModelSubject, engine: Engine, wanted: Wanted, gpus: GpuSet, watcher: TransferObserver) -> Launch:
@@ -128,29 +135,13 @@ def _planned(engine: Engine, task: Task, wish: Wish) -> Launch:
         served_model=task.served_name,
         env={**engine.env, **made.env},
         plan=made,
-        cards=0 if task.on_cpu else made.budget.settings.world_size,
+        cards=0 if task.on_cpu else made.budget.settings.cards_needed,
     )
 
 
-def _as_given(engine: Engine, command: LaunchCommand, *, on_cpu: bool) -> Launch:
+def _as_given(engine: Engine, command: LaunchCommand, cards: int) -> Launch:
     if command.model is None:
         raise UsageError(msg("the launch command names no model"), hint=msg("Write it as: vllm serve MODEL --flags"))
-    ranks = _ranks(command, "tensor-parallel-size") * _ranks(command, "pipeline-parallel-size")
     own = {name: use.value for name, use in command.env.items() if use.value is not None}
-    return Launch(
-        engine=engine,
-        command=command,
-        served_model=(command.get("served-model-name") or command.model.text).split()[0],
-        env={**engine.env, **own},
-        cards=0 if on_cpu else ranks,
-    )
-
-
-def _ranks(command: LaunchCommand, flag: str) -> int:
-    text = command.get(flag) or "1"
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(
-            msg("--{flag} is {text!r}; it must be a number, 1 or more", flag=flag, text=text),
-            hint=msg("Name how many GPUs it shall use, or leave the flag out."),
-        )
-    return int(text)
+    names = (command.get("served-model-name") or "").split() or [command.model.text]
+    return Launch(engine=engine, command=command, served_model=names[0], env={**engine.env, **own}, cards=cards)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator
@@ -83,14 +82,14 @@ def sources(subjects: list[str], rest: list[str] | None) -> Iterator[LintSource]
         path = Path(subject)
         if _is_model(subject, path):
             yield LintSource("-", shlex.join(["vllm", "serve", subject, *(rest or [])]).encode())
-        elif path.suffix == ".json" and (planned := _planned(path)):
-            yield LintSource(subject, planned)
         elif subject == "-":
             yield LintSource("-", _bounded(sys.stdin.buffer.read(LARGEST_BYTES + 1), "-"))
         elif path.is_dir():
             yield from _inside(path)
         elif path.is_file():
-            yield LintSource(subject, _read(path), path)
+            data = _read(path)
+            planned = _planned(path, data)
+            yield LintSource(subject, data, path) if planned is None else LintSource(subject, planned)
         elif " " in subject:
             yield LintSource("-", subject.encode("utf-8", "surrogateescape"))
         else:
@@ -110,17 +109,12 @@ def _is_model(subject: str, path: Path) -> bool:
     return is_model_id(subject)
 
 
-def _planned(path: Path) -> bytes | None:
+def _planned(path: Path, data: bytes) -> bytes | None:
     """The command of a plan file (schema `trimtab.plan/1`); None when the file is no plan."""
-    from trimtab.cli.subject import PLAN_SCHEMA
+    from trimtab.cli.plan_file import plan_in
 
-    try:
-        data = json.loads(_read(path)) if path.is_file() else None
-    except ValueError:
-        return None
-    if not isinstance(data, dict) or data.get("schema") != PLAN_SCHEMA or not isinstance(data.get("command"), list):
-        return None
-    return shlex.join(str(word) for word in data["command"]).encode()
+    found = plan_in(path, data) if path.suffix == ".json" else None
+    return None if found is None else shlex.join(found["command"]).encode()
 
 
 def _inside(folder: Path) -> Iterator[LintSource]:

@@ -28,7 +28,7 @@ def run(
     json: options.AsJson = False,
 ) -> int:
     """Print a server's log: its last lines, and with -f what comes, until the server ends or Ctrl-C."""
-    name = name or _only()
+    name = name if name is not None else _only()
     log = Path(registry.find(dirs().state, name).log)
     show = _Lines(json)
     with stop_on_signals() as stop:

@@ -14,7 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from trimtab import __version__
-from trimtab.cli.settings import config_defaults, language
+from trimtab.cli.settings import config_defaults, language, require_language
 from trimtab.errors import HostError, InternalError, TrimtabError
 from trimtab.messages import msg
 
@@ -41,6 +41,7 @@ def run(argv: Sequence[str]) -> int:
     """Run `trimtab` with `argv` (without the program name); the exit code. Reports go to stdout, the rest to stderr."""
     lang = os.environ["TRIMTAB_LANG"] = language(argv)
     try:
+        require_language(argv)
         words, rest = split(argv)
         words = without_language(words)
         command = _command(words)

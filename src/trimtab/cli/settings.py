@@ -51,17 +51,32 @@ def config_defaults() -> Mapping[str, Any]:
 
 def language(argv: Sequence[str] = ()) -> str:
     """ "en" or "zh": `--lang` in argv, else TRIMTAB_LANG, else the locale."""
-    words = list(argv)[: list(argv).index("--")] if "--" in argv else list(argv)
-    asked = ""
-    for at, word in enumerate(words):
-        if word == "--lang" and at + 1 < len(words):
-            asked = words[at + 1]
-        elif word.startswith("--lang="):
-            asked = word.removeprefix("--lang=")
-    for value in (asked, os.environ.get("TRIMTAB_LANG", ""), locale.getlocale()[0] or _locale_name()):
+    for value in (_asked(argv) or "", os.environ.get("TRIMTAB_LANG", ""), locale.getlocale()[0] or _locale_name()):
         if value[:2].lower() in LANGUAGES:
             return value[:2].lower()
     return "en"
+
+
+def require_language(argv: Sequence[str]) -> None:
+    """UsageError when `--lang` names no language that messages are in."""
+    asked = _asked(argv)
+    if asked is not None and asked[:2].lower() not in LANGUAGES:
+        raise UsageError(
+            msg("--lang takes {known}, not {word}", known=", ".join(LANGUAGES), word=repr(asked)),
+            hint=msg("Name one of them, or leave --lang out: TRIMTAB_LANG or the locale then says which."),
+        )
+
+
+def _asked(argv: Sequence[str]) -> str | None:
+    """The word of the last `--lang` before `--`: "" where none follows, None without one."""
+    words = list(argv)[: list(argv).index("--")] if "--" in argv else list(argv)
+    asked = None
+    for at, word in enumerate(words):
+        if word == "--lang":
+            asked = words[at + 1] if at + 1 < len(words) else ""
+        elif word.startswith("--lang="):
+            asked = word.removeprefix("--lang=")
+    return asked
 
 
 def lang() -> str:

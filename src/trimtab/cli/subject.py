@@ -16,17 +16,17 @@ from typing import Any
 
 import msgspec
 
+from trimtab.cli.plan_file import is_config, plan_in
 from trimtab.engine.command import Arity, FlagUse, Form, LaunchCommand, Problem, read_commands
 from trimtab.errors import HostError, ModelError, UsageError
 from trimtab.facts.probe.hub import Hub, fetch, fetch_config, is_model_id
 from trimtab.facts.probe.transfer import TransferObserver
 from trimtab.messages import Message, msg
 
-PLAN_SCHEMA = "trimtab.plan/1"
 COMMAND_FILE_BYTES = 4 << 20
 _HUB_PAGE = re.compile(r"https?://[^/]+/([^/?#]+/[^/?#]+)(?:/(?:tree|blob|resolve)/.*|/?)(?:[?#].*)?")
 _FILE_ENDINGS = (".sh", ".yaml", ".yml", ".json", ".toml", ".service", ".md", ".txt", ".env")
-_BEGINS_LIKE_A_PLAN = re.compile(rb'\s*\{\s*"schema"\s*:\s*"trimtab\.')
+_SUBJECTS = msg("Name a model directory, a model id, a file holding a launch command or a plan; or: -- vllm serve …")
 _CONTAINERS = {
     Form.DOCKER: msg("a docker run command"),
     Form.COMPOSE: msg("a service of a compose file"),
@@ -75,6 +75,8 @@ def resolve_subject(subject: str | None, rest: Sequence[str] | None, *, arity: A
     """
     if subject is None:
         return _from_words(rest, arity)
+    if not subject.strip():
+        raise UsageError(msg("SUBJECT is empty"), hint=_SUBJECTS)
     pinned = _pinned(rest or (), arity)
     path = Path(subject).expanduser()
     if subject == "-":
@@ -157,9 +159,7 @@ def _from_words(rest: Sequence[str] | None, arity: Arity | None) -> CommandSubje
     if not rest:
         raise UsageError(
             msg("nothing to work on: no SUBJECT, and no command after --"),
-            hint=msg(
-                "Name a model directory, a model id, a file holding a launch command or a plan; or: -- vllm serve …"
-            ),
+            hint=_SUBJECTS,
         )
     reading = read_commands(shlex.join(rest), None, arity)
     if not reading.commands and not rest[0].startswith("-"):
@@ -200,58 +200,12 @@ def _from_file(path: Path, pinned: tuple[FlagUse, ...], arity: Arity | None) -> 
             msg("cannot read {file}: {reason}", file=path, reason=error.strerror or str(error)),
             hint=msg("Check the file's permissions."),
         ) from error
-    found = _json_object(data)
-    if found is not None:
-        plan = _from_json(path, found, pinned)
-        if plan is not None:
-            return plan
-    elif path.suffix == ".json" and _BEGINS_LIKE_A_PLAN.match(data):
-        raise _damaged_plan(path)
-    return _commands_of(data, path, path.name, pinned, arity)
-
-
-def _json_object(data: bytes) -> Mapping[str, Any] | None:
-    import msgspec
-
-    if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return None
-    try:
-        found = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
-    except msgspec.DecodeError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _whole_plan(path: Path, found: Mapping[str, Any]) -> Mapping[str, Any]:
-    words, env = found.get("command"), found.get("env") or {}
-    good = isinstance(words, list) and words and all(isinstance(word, str) for word in words)
-    if not good or not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
-        raise _damaged_plan(path)
-    return found
-
-
-def _damaged_plan(path: Path) -> UsageError:
-    return UsageError(
-        msg("{file} is a damaged plan: it is cut off, or its command or env is not one", file=path),
-        hint=msg("Make a plan anew: trimtab plan MODEL --json > {file}", file=path),
-    )
-
-
-def _from_json(path: Path, found: Mapping[str, Any], pinned: tuple[FlagUse, ...]) -> Subject | None:
-    """A plan, or a model's config.json; None: some other JSON, in which a launch command may stand."""
-    schema = found.get("schema")
-    if isinstance(schema, str) and schema.startswith("trimtab."):
-        if schema != PLAN_SCHEMA:
-            raise UsageError(
-                msg(
-                    "{file} is of schema {schema}; a plan is of {wanted}", file=path, schema=schema, wanted=PLAN_SCHEMA
-                ),
-                hint=msg("Make a plan anew: trimtab plan MODEL --json > {file}", file=path),
-            )
-        return PlanSubject(path, _whole_plan(path, found), pinned)
-    if path.name == "config.json" and ("architectures" in found or "model_type" in found):
+    plan = plan_in(path, data)
+    if plan is not None:
+        return PlanSubject(path, plan, pinned)
+    if path.name == "config.json" and is_config(data):
         return ModelSubject(path.absolute().parent, None, pinned)
-    return None
+    return _commands_of(data, path, path.name, pinned, arity)
 
 
 def _commands_of(

@@ -27,7 +27,7 @@ from trimtab.plan.pinned import flags_of
 from trimtab.supervisor import registry
 from trimtab.supervisor.detach import detach as start_detached
 from trimtab.supervisor.devices import Card, choose_devices
-from trimtab.supervisor.ports import require_free
+from trimtab.supervisor.ports import require_address, require_free
 from trimtab.supervisor.stopping import stop_on_signals
 from trimtab.supervisor.supervisor import LaunchSpec, failure, supervise
 
@@ -69,6 +69,7 @@ def run(
         registry.directory(dirs().state, name)  # refuses what is no name before anything is downloaded
     if not host.strip():
         raise UsageError(msg("--host is empty"), hint=msg("Name an address of this host, such as 127.0.0.1."))
+    require_address(host)
     place = Place(name, host, port, chosen, share)
     if port is not None:
         require_free(host, port)
@@ -105,9 +106,9 @@ def _prepared(subject: str | None, rest: list[str] | None, wanted: Wanted, *, de
 
 def serve(launch: Launch, place: Place, *, check: bool) -> int:
     """Start the engine under supervision and stay; 0 when told to stop. EngineError when it failed or crashed."""
+    host, port = _address(launch.command, place)
     if launch.plan is not None:
         print(plan_format.text(launch.plan, lang()), flush=True)
-    host, port = _address(launch.command, place)
     wish = registry.Wish(
         model=launch.served_model,
         host=host,
@@ -127,9 +128,19 @@ def serve(launch: Launch, place: Place, *, check: bool) -> int:
 
 def _address(command: LaunchCommand, place: Place) -> tuple[str, int | None]:
     """The command's own --host and --port hold, unless `up` was told others."""
-    host, port = command.get("host"), command.get("port")
-    own = int(port) if port and port.isdigit() else None
-    return (host if host and place.host == "127.0.0.1" else place.host), place.port or own
+    host, port = command.get("host"), place.port
+    if port is None and (text := command.get("port")) is not None:
+        port = _port(os.path.expandvars(text))
+    return (os.path.expandvars(host) if host and place.host == "127.0.0.1" else place.host), port
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 65535):
+        raise UsageError(
+            msg("the launch command's --port is {text}; a port is a number from 1 to 65535", text=repr(text)),
+            hint=msg("Correct it, or name another: --port 8000 before --."),
+        )
+    return int(text)
 
 
 def _key(command: LaunchCommand) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trimtab.engine.command import LaunchCommand
+from trimtab.engine.quantities import wrong_value
 from trimtab.errors import UsageError
 from trimtab.facts.model import ModelFacts
 from trimtab.messages import Message, msg
@@ -96,7 +97,7 @@ def plan(task: Task, wish: Wish) -> Plan:
                 return found
             best = _better(best, found)
     if best is None:
-        raise UsageError(_no_split(task), hint=msg("Name another number of GPUs."))
+        raise _no_split(task, wish)
     return replace(best, alternatives=tuple(_alternatives(task, best.wish)))
 
 
@@ -260,10 +261,30 @@ def _first_fit(task: Task, wish: Wish) -> Plan | None:
     return next((p for p in _candidates(task, wish) if p.fits), None)
 
 
-def _no_split(task: Task) -> Message:
-    tensor = task.pinned.get("tensor_parallel_size") or len(task.cards)
-    why = refusals(task.model, int(str(tensor)), 1)
-    return why[0] if why else msg("no split of the model over {n} GPUs is possible", n=len(task.cards))
+def _no_split(task: Task, wish: Wish) -> UsageError:
+    """Why there was nothing to try."""
+    most = CPU_BATCH if task.on_cpu else BATCHES[0]
+    if (wish.concurrency or 1) > most:
+        return UsageError(
+            msg("{n:,} requests at once are more than one step holds: {most:,} tokens", n=wish.concurrency, most=most),
+            hint=msg("Ask for at most that many; what comes beyond waits in the queue."),
+        )
+    tensor, pipeline = (_pinned_size(task, f"{kind}_parallel_size") for kind in ("tensor", "pipeline"))
+    why = refusals(task.model, tensor, pipeline)
+    if not why and tensor * pipeline > len(task.cards):
+        why = (msg("{tensor} x {pipeline} ranks need {need} GPUs; {n} are named",
+                   tensor=tensor, pipeline=pipeline, need=tensor * pipeline, n=len(task.cards)),)  # fmt: skip
+    return UsageError(
+        why[0] if why else msg("no split of the model over {n} GPUs is possible", n=len(task.cards)),
+        hint=msg("Name another number of GPUs."),
+    )
+
+
+def _pinned_size(task: Task, name: str) -> int:
+    size = task.pinned.get(name, 1)
+    if not isinstance(size, int) or size < 1:
+        raise wrong_value(name, str(size))
+    return size
 
 
 def to_argv(flags: Mapping[str, object]) -> list[str]:

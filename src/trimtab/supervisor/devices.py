@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trimtab.errors import HostError
+from trimtab.errors import HostError, UsageError
 from trimtab.messages import msg
 
 
@@ -25,7 +25,7 @@ def choose_devices(
     With `share` claimed cards may be taken too. HostError naming the server in the way, or how many cards are free.
     """
     if wanted:
-        return _checked(cards, claimed, wanted, share)
+        return _checked(cards, count, claimed, wanted, share)
     free = [card for card in cards if share or card.device not in claimed]
     if len(free) < count:
         raise HostError(
@@ -41,7 +41,9 @@ def choose_devices(
     return tuple(sorted((card.device for card in best), key=order.index))
 
 
-def _checked(cards: Sequence[Card], claimed: Mapping[str, str], wanted: Sequence[str], share: bool) -> tuple[str, ...]:
+def _checked(
+    cards: Sequence[Card], count: int, claimed: Mapping[str, str], wanted: Sequence[str], share: bool
+) -> tuple[str, ...]:
     known = [card.device for card in cards]
     for device in wanted:
         if device not in known:
@@ -58,4 +60,13 @@ def _checked(cards: Sequence[Card], claimed: Mapping[str, str], wanted: Sequence
                 msg("card {device} is used by the server {server}", device=device, server=claimed[device]),
                 hint=msg("End it (trimtab down {server}), name other cards, or add --share.", server=claimed[device]),
             )
+    if len(set(wanted)) < len(wanted):
+        raise UsageError(
+            msg("--devices {wanted} names a card twice", wanted=",".join(wanted)), hint=msg("Name each card once.")
+        )
+    if len(wanted) < count:
+        raise UsageError(
+            msg("needs {count} cards; --devices names {n}", count=count, n=len(wanted)),
+            hint=msg("Name more cards, or lower the parallel sizes."),
+        )
     return tuple(wanted)

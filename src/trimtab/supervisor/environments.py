@@ -122,6 +122,7 @@ def find_external(python: Path | None, environ: Mapping[str, str], path: str | N
     `python` was named and has none.
     """
     if python is not None:
+        _require_program(python, environ)
         found = _ask(python, environ)
         if found is None:
             raise UsageError(
@@ -134,6 +135,19 @@ def find_external(python: Path | None, environ: Mapping[str, str], path: str | N
     if script is not None:
         candidates += [p for p in (_shebang(Path(script)), Path(script).resolve().parent / "python") if p is not None]
     return next((found for candidate in candidates if (found := _ask(candidate, environ)) is not None), None)
+
+
+def _require_program(python: Path, environ: Mapping[str, str]) -> None:
+    if python.is_dir():
+        raise UsageError(
+            msg("{python} is a directory, not a Python", python=python),
+            hint=msg("Name the program in it: {program}", program=python / "bin" / "python"),
+        )
+    if shutil.which(python, path=environ.get("PATH")) is None:
+        raise UsageError(
+            msg("there is no program {python}", python=python),
+            hint=msg("Name the Python of an environment that has vLLM, or run: trimtab engine install cpu"),
+        )
 
 
 _VERSION = """

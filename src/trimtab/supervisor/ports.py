@@ -34,6 +34,20 @@ def is_free(host: str, port: int) -> bool:
     return True
 
 
+def require_address(host: str) -> None:
+    """HostError when nothing can listen on `host` here: no address of this host, or a name that leads to none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as tried:
+            tried.bind((host, 0))
+    except (OSError, UnicodeError) as error:  # UnicodeError: what cannot be part of a name
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise HostError(
+            msg("nothing can listen on {host} here: {reason}", host=repr(host), reason=reason or error),
+            hint=msg("Name an address of this host: 127.0.0.1 for this host alone, 0.0.0.0 for all its networks."),
+        ) from error
+
+
 def free_port(host: str, taken: Collection[int] = (), first: int = FIRST_PORT) -> int:
     """The first port from `first` on that is free and not in `taken`. HostError when none of the next 1,000 is."""
     for port in range(first, min(first + TRIED, 65536)):

@@ -21,7 +21,7 @@ from trimtab.engine.registry import ServerRecord, decode_record, encode_record
 from trimtab.errors import HostError, TrimtabError, UsageError
 from trimtab.messages import Message, msg
 from trimtab.supervisor.journal import Journal
-from trimtab.supervisor.ports import free_port, require_free
+from trimtab.supervisor.ports import free_port, require_address, require_free
 from trimtab.supervisor.process import is_alive, members_gone, started_at
 from trimtab.supervisor.states import ENDED, State
 
@@ -59,6 +59,7 @@ def claim(state_dir: Path, wish: Wish) -> ServerRecord:
 
     UsageError when the name is taken, HostError when the port or a card is, or the directory cannot be written.
     """
+    require_address(wish.host)
     with _locked(state_dir):
         others = live(state_dir)
         name = _free_name(wish, {record.name for record in others})
@@ -142,7 +143,7 @@ def find(state_dir: Path, name: str) -> ServerRecord:
         return known[name]
     near = get_close_matches(name, known, n=1)
     raise UsageError(
-        msg("there is no server named {name}", name=name),
+        msg("there is no server named {name}", name=repr(name)),
         hint=msg("Did you mean {near}?", near=near[0]) if near else msg("List them with: trimtab ps --all"),
     )
 

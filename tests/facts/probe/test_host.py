@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import psutil
+import pytest
 
-from trimtab.facts.probe.host import free_disk_bytes, read_host
+from trimtab.facts.probe.host import cpu_rank_nodes, free_disk_bytes, read_host
 
 GIB = 2**30
 MEMORY = "MemTotal:       33554432 kB\nMemFree:  1048576 kB\nMemAvailable:   16777216 kB\nHugePages_Total:       0\n"
@@ -75,3 +76,23 @@ def test_this_host(tmp_path: Path) -> None:
     assert 0 < found.memory_available_bytes <= found.memory_total_bytes
     assert found.cores > 0
     assert free_disk_bytes(tmp_path / "not/yet/made") > 0
+
+
+@pytest.mark.parametrize(
+    ("allowed", "environ", "nodes"),
+    [
+        ("0", {}, (0,)),
+        ("0-1,3", {}, (0, 1, 3)),
+        ("", {}, (0,)),
+        ("0-3", {"CPU_VISIBLE_MEMORY_NODES": "1,2,9"}, (1, 2)),
+        ("0-3", {"VLLM_CPU_OMP_THREADS_BIND": "0-3|4-7"}, None),
+        ("0", {"VLLM_CPU_SIM_MULTI_NUMA": "1"}, None),
+    ],
+)
+def test_nodes_for_the_ranks_of_a_cpu(
+    tmp_path: Path, allowed: str, environ: dict[str, str], nodes: tuple[int, ...] | None
+) -> None:
+    status = tmp_path / "proc" / "self" / "status"
+    status.parent.mkdir(parents=True)
+    status.write_text(f"Name:\tx\nMems_allowed_list:\t{allowed}\n")
+    assert cpu_rank_nodes(environ, tmp_path) == nodes

@@ -6,12 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trimtab.cli.plan_file import PLAN_SCHEMA
 from trimtab.messages import Message, msg
 from trimtab.plan.memory.budget import Budget
 from trimtab.plan.memory.caches import kv_element_bytes
 from trimtab.plan.planner import Plan
-
-PLAN_SCHEMA = "trimtab.plan/1"
 
 
 def text(plan: Plan, lang: str) -> str:

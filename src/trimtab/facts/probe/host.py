@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -62,6 +63,30 @@ def free_disk_bytes(path: Path) -> int:
     """Free bytes where `path` is or would be made."""
     existing = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
     return shutil.disk_usage(existing).free
+
+
+def cpu_rank_nodes(environ: Mapping[str, str], root: Path = Path("/")) -> tuple[int, ...] | None:
+    """The NUMA nodes that take the ranks of vLLM's CPU back end, one rank each; None: the user binds them himself.
+
+    As vllm/utils/ompmultiprocessing.py and cpu_resource_utils.py choose them (0.20 to 0.33).
+    """
+    bound = environ.get("VLLM_CPU_OMP_THREADS_BIND") or "auto"
+    if bound != "auto" or environ.get("VLLM_CPU_SIM_MULTI_NUMA", "0") != "0":
+        return None
+    line = next((x for x in _text(root / "proc/self/status").splitlines() if x.startswith("Mems_allowed_list:")), "")
+    allowed = _id_list(line.partition(":")[2].strip()) or (0,)
+    asked = _id_list(environ.get("CPU_VISIBLE_MEMORY_NODES", ""))
+    return tuple(node for node in asked if node in allowed) if asked else allowed
+
+
+def _id_list(text: str) -> tuple[int, ...]:
+    """The kernel's lists: "0-1,3" -> 0, 1, 3; nothing of a text that is none."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            found += range(int(first), int(last or first) + 1)
+    return tuple(found)
 
 
 def _cpu_info(text: str) -> dict[str, str]:
