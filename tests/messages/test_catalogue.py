@@ -120,7 +120,7 @@ def closed_port() -> int:
         (["budget", "--gpu", "A10", "--model-config", str(MODEL), "--", "vllm", "serve", "m"], "结论"),
         (["lint", "--", "vllm", "serve", "m", "--gpu-memory-utilization", "1.2"], "个错误"),
         (["verify", f"http://127.0.0.1:{closed_port()}/v1"], "无法连接"),
-        (["down", "nobody"], "没有名为 nobody 的服务"),
+        (["down", "nobody"], "没有名为 'nobody' 的服务"),
         (["explain", "max-model-len"], "默认值"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
