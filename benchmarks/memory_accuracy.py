@@ -28,6 +28,9 @@ OBSERVED = {
     "activation": "activation_peak_gib", "graphs": "cuda_graph_gib",
 }  # fmt: skip
 
+UNSLOTH_LORA_RANK = 64
+"""`max_lora_rank` of unsloth's FastLanguageModel.from_pretrained."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -90,11 +93,16 @@ def records() -> Iterable[Mapping[str, Any]]:
     for file in sorted(DATA.glob("*.jsonl")):
         for row in map(json.loads, file.read_text().splitlines()):
             if "observed" in row:
-                yield row
+                yield row | {"file": file.stem}
+
+
+def source_of(row: Mapping[str, Any]) -> str:
+    return {"public": "public reports", "h200": "H200, given"}.get(row["file"], "measured for Trimtab")
 
 
 def reasons(name: str) -> Mapping[str, str]:
-    """Record -> reason, of excluded.csv (left out) or warm.csv (starts that found a filled compile cache)."""
+    """Record -> reason, of excluded.csv (left out), warm.csv (starts that found a filled compile cache) or
+    offline.csv (starts of the LLM class, whose defaults differ)."""
     with (DATA / name).open() as stream:
         return {row["id"]: row["reason"] for row in csv.DictReader(stream)}
 
@@ -116,6 +124,8 @@ def predict(
         cards = gpus_of(row)
         settings = resolve(given, release(version_of(row)), model, cards)
         settings = replace(settings, compile_cache=row["id"] in warm)
+        if "FlashInfer absent" in row["notes"]:
+            settings = replace(settings, flashinfer=False, flashinfer_sampler=False)
         nulls = sum(v is None for k, v in row["flags"].items() if k != "other")
         cases.append(Case(row, budget(settings, model, cards), kind_of(model), nulls))
     return cases, out
@@ -152,8 +162,10 @@ def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
     env |= dict(re.findall(r"(VLLM_\w+)=(\w+)", str(row["flags"].get("other") or "")))
     if "estimate_cudagraphs=0" in str(row["vllm_version"]).lower():
         env["VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"] = "0"
-    h200 = row["id"].startswith("h200-")
-    return Given(flags, env, "llm" if h200 or "offline" in row["notes"].lower() or "unsloth" in other else "server")
+    if "lora enabled (unsloth)" in other:
+        flags |= {"enable_lora": True, "max_lora_rank": UNSLOTH_LORA_RANK}
+    offline = row["file"] != "public" or row["id"] in reasons("offline.csv")
+    return Given(flags, env, "llm" if offline or "offline" in row["notes"].lower() or "unsloth" in other else "server")
 
 
 def version_of(row: Mapping[str, Any]) -> str:
@@ -210,6 +222,7 @@ def kind_of(model: ModelFacts) -> str:
 def tables(cases: Sequence[Case]) -> None:
     groups: tuple[tuple[str, Callable[[Case], str]], ...] = (
         ("all", lambda c: "all"),
+        ("source", lambda c: source_of(c.row)),
         ("version", lambda c: ".".join(version_of(c.row).split(".")[:2])),
         ("attention", lambda c: c.kind),
         ("gpu", lambda c: c.budget.cards[0].name),

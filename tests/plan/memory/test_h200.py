@@ -24,7 +24,9 @@ def predict(row: dict[str, Any]) -> Budget:
     cards = [Card("H200", 139.8, 9.0, nvlink=True)] * row["gpu_count"]
     given = Given({k: v for k, v in row["flags"].items() if v is not None}, usage="llm")
     settings = resolve(given, release(row["vllm_version"]), model, cards)
-    return budget(replace(settings, compile_cache=row["id"] in WARM), model, cards)
+    return budget(
+        replace(settings, compile_cache=row["id"] in WARM, flashinfer=False, flashinfer_sampler=False), model, cards
+    )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])

@@ -51,7 +51,9 @@ def predict(row: dict[str, Any]) -> Budget:
     flags |= row["flags"].get("compilation_config", {})
     env = dict(re.findall(r"(\w+)=(\w+)", row["flags"].get("other", "")))
     settings = resolve(Given(flags, env, usage="llm"), release(row["vllm_version"]), model, cards)
-    return budget(replace(settings, compile_cache=row["id"] in WARM), model, cards)
+    return budget(
+        replace(settings, compile_cache=row["id"] in WARM, flashinfer=False, flashinfer_sampler=False), model, cards
+    )
 
 
 def error(row: dict[str, Any], term: str) -> float | None:

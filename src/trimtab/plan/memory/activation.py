@@ -9,7 +9,7 @@ from trimtab.facts.layers import Attention, LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.caches import is_packed, state_bytes
-from trimtab.plan.memory.encoder import encoder_peak
+from trimtab.plan.memory.encoder import encoder_peak, held_inputs
 from trimtab.plan.memory.mamba import mamba2_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.parallel import Stage
@@ -71,11 +71,12 @@ def peak_of(settings: Settings, model: ModelFacts, stage: Stage, *, samples: boo
     mlp = max(mlp, 0 if kept else moe)
     attention = max((_attention_bytes(settings, model, x) for x in unique), default=0)
     mamba2 = max((mamba2_bytes(settings, model, x) for x in unique), default=0)
+    shown = held_inputs(settings, model) if stage.first else 0
     return Peak(
         persistent=FLOOR_GIB + kept / GIB,
-        mlp=(stream + mlp) / GIB,
-        attention=max(stream + attention, mamba2) / GIB,
-        sampler=_sampler_bytes(settings, model) / GIB if stage.last and samples else 0.0,
+        mlp=(stream + mlp + shown) / GIB,
+        attention=(max(stream + attention, mamba2) + shown) / GIB,
+        sampler=(_sampler_bytes(settings, model) + shown) / GIB if stage.last and samples else 0.0,
         encoder=encoder_peak(settings, model) / GIB if stage.first else 0.0,
         compiling=_compile_bytes(settings, model) / GIB if stage.first else 0.0,
     )
@@ -139,9 +140,14 @@ def _moe_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
 
 def _deep_gemm(settings: Settings, layer: LayerFacts) -> bool:
     """Experts in block-wise fp8 run DeepGEMM on Hopper and data-centre Blackwell: rows are aligned to 128 per expert
-    and a permuted copy of the input is kept (fused_moe/deep_gemm_moe.py `workspace_shapes`)."""
+    and a permuted copy of the input is kept (fused_moe/deep_gemm_moe.py `workspace_shapes`). Not with 8 tensor ranks
+    from 0.14, and on Hopper from 0.17 with expert parallelism alone (fused_moe/oracle/fp8.py)."""
     blocks = any(w.part == "experts" and w.scheme.block == (128, 128) for w in layer.weights)
-    return blocks and settings.version >= (0, 11) and settings.deep_gemm
+    if not blocks or settings.version < (0, 11) or not settings.deep_gemm:
+        return False
+    if (0, 14) <= settings.version < (0, 17):
+        return settings.tensor_parallel_size < 8
+    return settings.version < (0, 17) or not settings.hopper or settings.enable_expert_parallel
 
 
 def _triton_mxfp4(settings: Settings, layer: LayerFacts) -> bool:
@@ -186,8 +192,11 @@ def _sampler_bytes(settings: Settings, model: ModelFacts) -> int:
 
 
 def _triton_sampler(settings: Settings) -> bool:
-    """Top-k and top-p in one Triton kernel, a row of fp32 logits per program (v1/sample/ops/topk_topp_triton.py)."""
-    return settings.engine == "V1" and settings.runner == "v1" and settings.version >= (0, 18)
+    """Top-k and top-p in one Triton kernel, a row of fp32 logits per program (v1/sample/ops/topk_topp_triton.py),
+    where FlashInfer, which needs no such rows, does not sample."""
+    if settings.flashinfer_sampler or settings.engine == "V0":
+        return False
+    return settings.runner == "v1" and settings.version >= (0, 18)
 
 
 def _compile_bytes(settings: Settings, model: ModelFacts) -> int:
@@ -206,11 +215,11 @@ def _compile_bytes(settings: Settings, model: ModelFacts) -> int:
 
 
 def sampler_element_bytes(settings: Settings) -> float:
-    """Bytes per logit at the sampler's peak: with Triton logits in 16 and 32 bit, probabilities and noise in fp32."""
+    """Bytes per logit at the sampler's peak; Triton and FlashInfer: 16 and 32 bit logits, probabilities, noise."""
     if settings.runner == "v2":
         return 2
     if settings.engine == "V0":
         return 39
-    if settings.version < (0, 18):
+    if settings.version < (0, 18) and not settings.flashinfer_sampler:
         return 38
     return 14

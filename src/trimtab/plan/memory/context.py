@@ -5,7 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from trimtab.facts.derived import Derived
+from trimtab.facts.model import ModelFacts
+from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.card import Card
+from trimtab.plan.memory.fusion import fusion_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.versions import counts_context, peak_rule, snapshot_after_nccl
 
@@ -15,8 +18,8 @@ CONTEXT_SMALL_GIB = 0.28
 """The same on consumer and workstation cards: 0.35 non-torch in all was logged on a 3090 by 0.6.4."""
 LOADED_GIB = 0.06
 """Kernel modules loaded between the snapshot and the end of the profile run: 0.01-0.09 in logs of 0.7 to 0.26."""
-LOADED_BY_RELEASE = (((0, 27), 0.28), ((0, 20), 0.14))
-"""The same in later releases, which load more libraries: what nine starts of 0.21 to 0.28 leave unexplained else."""
+LOADED_BY_RELEASE = (((0, 27), 0.28), ((0, 21), 0.21), ((0, 20), 0.14))
+"""The same in later releases, which load more libraries (FlashInfer's sampler from 0.21, PyTorch 2.13 from 0.27)."""
 RESERVED_SLACK_GIB = 0.2
 """What 0.6.5 and 0.6.6 count too: segments held for the weights beyond them (utils.py memory_profiling)."""
 LOADED_HOPPER_GIB = 0.22
@@ -27,6 +30,9 @@ NCCL_GIB = 1.0
 """NCCL channels and custom all-reduce buffers of one group: 1.51 - 0.51, measured with 2 x H200."""
 NCCL_PCIE_GIB = 0.17
 """The same without NVLink: 0.20-0.25 non-torch in all was logged by 0.7 to 0.10 on PCIe cards."""
+NCCL_LATER_PCIE_GIB = 0.25
+"""Channels that NCCL of 0.20 and later opens at the first large message without NVLink, after the snapshot: four starts
+with TP 2 leave 0.1 to 0.75."""
 NCCL_PIPELINE_GIB = 0.91
 """Point-to-point channels of a pipeline: 1.42 - 0.51, measured with 2 x H200."""
 
@@ -42,8 +48,8 @@ class Context(msgspec.Struct, frozen=True):
     counted: Derived[float]
 
 
-def context(settings: Settings, card: Card) -> Context:
-    """The parts before and after vLLM's snapshot, in GiB."""
+def context(settings: Settings, model: ModelFacts, card: Card, weights_gib: float) -> Context:
+    """The parts before and after vLLM's snapshot, in GiB; `weights_gib`: what this rank reads of the checkpoint."""
     if card.vendor == "cpu":
         process = Derived(CPU_PROCESS_GIB, "GiB", "Python, PyTorch and vLLM in one worker", "assumed")
         return Context(Derived(0.0, "GiB", "no device context", "computed"), process)
@@ -52,7 +58,9 @@ def context(settings: Settings, card: Card) -> Context:
     after = snapshot_after_nccl(settings.version) and settings.engine == "V1"
     before = base + (nccl if after else 0.0)
     loaded = _loaded(settings, card, nccl > 0)
-    counted = loaded + (0.0 if after else nccl)
+    fused = fusion_bytes(settings, model) / GIB
+    cached = _page_cache(settings, card, weights_gib)
+    counted = loaded + fused + cached + (0.0 if after else nccl)
     if (0, 6, 5) <= settings.version < (0, 7):
         counted += RESERVED_SLACK_GIB
     if counts_context(settings.version, settings.engine):
@@ -66,7 +74,12 @@ def context(settings: Settings, card: Card) -> Context:
             "GiB",
             "kernels and workspaces loaded during the profile run + what the release counts of context and NCCL",
             "table",
-            {"loaded_gib": loaded, "nccl_gib": 0.0 if after else nccl},
+            {
+                "loaded_gib": loaded,
+                "nccl_gib": 0.0 if after else nccl,
+                "fused_all_reduce_gib": round(fused, 3),
+                "page_cache_gib": round(cached, 3),
+            },
             note="vLLM utils/mem_utils.py memory_profiling",
         ),
     )
@@ -76,16 +89,32 @@ def _loaded(settings: Settings, card: Card, nccl: bool) -> float:
     if card.vendor == "amd":
         return LOADED_ROCM_GIB
     found = next((gib for since, gib in LOADED_BY_RELEASE if settings.version >= since), LOADED_GIB)
+    if settings.runner == "v2" and settings.version < (0, 27):
+        found = LOADED_GIB  # it neither samples by top-k nor captures while profiling
     if nccl and snapshot_after_nccl(settings.version):
-        return found if settings.version >= (0, 27) and settings.tensor_parallel_size > 1 else LOADED_GIB
+        if settings.tensor_parallel_size == 1:
+            return LOADED_GIB
+        if not card.nvlink and settings.version >= (0, 20):
+            return found + NCCL_LATER_PCIE_GIB
+        return found if settings.version >= (0, 27) else LOADED_GIB
     if 9.0 <= card.capability < 10.0 and settings.version >= (0, 11):
         return max(found, LOADED_HOPPER_GIB)
-    return LOADED_GIB if (0, 26) <= settings.version < (0, 27) else found
+    return found
+
+
+def _page_cache(settings: Settings, card: Card, weights_gib: float) -> float:
+    """Where CPU and GPU share memory, the checkpoint's pages in the host's cache count as taken before 0.11.2.
+
+    cudaMemGetInfo leaves them out of what is free; from 0.11.2 the host's available memory is read instead
+    (utils/mem_utils.py `MemorySnapshot.measure`: Orin, Thor and Spark).
+    """
+    return weights_gib if card.unified and card.vendor == "nvidia" and settings.version < (0, 11, 2) else 0.0
 
 
 def _nccl(settings: Settings, card: Card) -> float:
     if settings.world_size == 1:
-        return 0.0
+        shares_experts = settings.data_parallel_size > 1 and settings.enable_expert_parallel
+        return NCCL_GIB if shares_experts and card.nvlink else 0.0
     if not card.nvlink:
         return NCCL_PCIE_GIB
     return NCCL_GIB if settings.tensor_parallel_size > 1 else NCCL_PIPELINE_GIB

@@ -115,12 +115,18 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
 def _with_cards(given: Given, settings: Settings, cards: Sequence[Card]) -> Settings:
     """What the cards' kernels decide."""
     version = settings.version
+    flashinfer = version >= (0, 11, 1) and bool(cards) and all(c.vendor == "nvidia" for c in cards)
+    asked = given.env.get("VLLM_USE_FLASHINFER_SAMPLER")
     return replace(
         settings,
         estimate_graphs=_estimates(given, version, cards),
         deep_gemm=all(9.0 <= c.capability < 12.0 and c.vendor == "nvidia" for c in cards),
         hopper=bool(cards) and all(9.0 <= c.capability < 10.0 and c.vendor == "nvidia" for c in cards),
         mxfp4_tile=_mxfp4_tile(version, cards),
+        unified=any(c.unified and c.vendor == "nvidia" for c in cards),
+        capability=min((c.capability for c in cards), default=8.0),
+        flashinfer=flashinfer,
+        flashinfer_sampler=flashinfer and (asked == "1" or (asked != "0" and version >= (0, 21))),
     )
 
 

@@ -17,6 +17,9 @@ PIECE_BYTES = int(0.143 * MIB)
 WHOLE_BYTES = {"v1": int(0.04 * MIB), "v2": int(0.09 * MIB)}
 """Per layer and whole-model graph: 1 MiB for 28 layers, 2 for 48 with the V1 runner; the V2 runner takes twice that.
 Measured on Hopper; elsewhere a whole-model graph takes as much as a piecewise one."""
+UNIFIED_BYTES = int(0.25 * MIB)
+"""Per layer and graph of either kind where the host's part of a graph comes out of the same memory: six estimates of
+0.30 on GB10 lie between 0.11 and 0.32."""
 WORKSPACE_BYTES = 75 * MIB
 """cuBLAS workspaces of the capture's pool, whatever is captured (0.26 on H200)."""
 SPLITS = 32
@@ -83,6 +86,8 @@ def _driver_bytes(settings: Settings, stage: Stage) -> int:
     piecewise, whole = graph_counts(settings)
     if not graphs_for_full_and_piecewise(settings.version):
         return (piecewise + whole) * stage.layers * LAYER_BYTES
+    if settings.unified:
+        return stage.layers * (piecewise + whole) * UNIFIED_BYTES
     each = WHOLE_BYTES[settings.runner] if settings.hopper else PIECE_BYTES
     return stage.layers * (piecewise * PIECE_BYTES + whole * each)
 

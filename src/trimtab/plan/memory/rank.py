@@ -57,7 +57,7 @@ def rank_all(settings: Settings, model: ModelFacts, cut: Sequence[Stage], cards:
 
 def _rank(settings: Settings, model: ModelFacts, number: int, stage: Stage, card: Card, samples: bool) -> Rank:
     held = weights(settings, model, stage)
-    outside = context(settings, card)
+    outside = context(settings, model, card, held.value)
     peak = activation(settings, model, stage, samples=samples)
     graphs = graph_memory(settings, model, stage)
     deducted = deducted_graphs(settings, model, stage)

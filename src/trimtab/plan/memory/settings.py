@@ -39,6 +39,14 @@ class Settings(msgspec.Struct, frozen=True):
     """Whether the card runs DeepGEMM (compute capability 9.x and 10.x)."""
     hopper: bool = False
     """Whether every card is of compute capability 9.x: FlashAttention 3, OpenAI's Triton kernels for mxfp4."""
+    unified: bool = False
+    """Whether the cards share the host's memory (GB10, Jetson)."""
+    capability: float = 8.0
+    """The lowest CUDA compute capability of the cards."""
+    flashinfer: bool = False
+    """Whether FlashInfer is installed and heeded: vLLM requires it on CUDA from 0.11.1 (requirements/cuda.txt)."""
+    flashinfer_sampler: bool = False
+    """Whether it samples: by default from 0.21 (envs.py `VLLM_USE_FLASHINFER_SAMPLER`)."""
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1

@@ -11,7 +11,7 @@ from trimtab.plan.capacity import Capacity
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.rank import Rank
 from trimtab.plan.memory.settings import Settings
-from trimtab.plan.memory.versions import checks_free_memory
+from trimtab.plan.memory.versions import checks_free_memory, checks_length
 
 Verdict = Literal[
     "fits", "unsafe_headroom", "kv_too_small_for_max_len", "no_kv_blocks", "oom_weights", "oom_profile",
@@ -128,7 +128,7 @@ def _kv(settings: Settings, ranks: Sequence[Rank], held: Capacity) -> Judged | N
             other=tight.context.counted.value + tight.deducted.value,
         )
         return "no_kv_blocks", (text,)
-    if held.enough:
+    if held.enough or not checks_length(settings.version):
         return None
     text = msg(
         "needs {need:.2f} GiB of KV cache for one request of {length:,} tokens; {have:.2f} GiB are left after "

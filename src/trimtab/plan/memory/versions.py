@@ -184,6 +184,12 @@ def group_size_slack(v: Release) -> float | None:
     return 1.5 if v >= (0, 18) else 1.25
 
 
+def checks_length(v: Release) -> bool:
+    """Whether a cache smaller than one longest request stops the start: 0.2.5 does not look, 0.3.0 does
+    (engine/llm_engine.py `_init_cache`)."""
+    return v >= (0, 3)
+
+
 def needs_of_whole_model(v: Release) -> bool:
     """0.14 to 0.16 compare the KV of all layers with the smallest rank's memory, so pipelining earns no credit.
 

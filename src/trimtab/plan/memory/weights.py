@@ -29,7 +29,7 @@ def weights(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[floa
         "towers_gib": _tower_bytes(settings, model, splits) / GIB if stage.first else 0.0,
         "draft_gib": _draft_bytes(settings, model, splits) / GIB if stage.last else 0.0,
         "lora_slots_gib": lora_bytes(settings, model, stage) / GIB,
-        "rotary_tables_gib": _rotary_bytes(model) / GIB,
+        "rotary_tables_gib": _rotary_bytes(settings, model, stage) / GIB,
         "reused_blocks_gib": 0.0 if splits else _rotary_reuse(settings, model, stage) / GIB,
         "cpu_offload_gib": -settings.cpu_offload_gb,
     }
@@ -88,8 +88,10 @@ def _draft_bytes(settings: Settings, model: ModelFacts, splits: bool) -> int:
     return total + sum(_held(layer.weights, settings, splits) for layer in draft_layers(settings, model))
 
 
-def _rotary_bytes(model: ModelFacts) -> int:
-    return sum(positions * width * model.element_bytes for positions, width in model.rotary_tables)
+def _rotary_bytes(settings: Settings, model: ModelFacts, stage: Stage) -> int:
+    """One table for all layers; up to 0.2.1 each layer has its own (0.2.0 model_executor/layers/attention.py)."""
+    tables = stage.layers if settings.version < (0, 2, 2) else 1
+    return tables * sum(positions * width * model.element_bytes for positions, width in model.rotary_tables)
 
 
 def _rotary_reuse(settings: Settings, model: ModelFacts, stage: Stage) -> int:

@@ -1,0 +1,89 @@
+"""Rules that H200 starts of one release cannot show: other cards, releases and libraries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trimtab.facts.catalogue.lookup import find_model
+from trimtab.facts.gpu import parse_gpus
+from trimtab.facts.model import ModelFacts, read_model
+from trimtab.plan.memory import Budget, Given, budget, cards_of, release, resolve
+from trimtab.plan.memory.fusion import fusion_bytes
+
+CONFIGS = Path(__file__).parents[3] / "benchmarks" / "data" / "configs"
+MIB = 1 << 20
+
+
+def config(name: str) -> ModelFacts:
+    return read_model(json.loads((CONFIGS / f"{name}.json").read_text()))
+
+
+def planned(model: ModelFacts, version: str, gpus: str, **flags: object) -> Budget:
+    cards = cards_of(parse_gpus(gpus))
+    return budget(resolve(Given(flags), release(version), model, cards), model, cards)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "ranks", "eager", "version", "mib"),
+    [
+        ("2xH100", 2, False, "0.19.1", 512),
+        ("4xB200", 4, False, "0.26", 512),
+        ("4xH100", 4, False, "0.19.1", 32),
+        ("2xH100", 2, True, "0.19.1", 0),
+        ("2xH100", 2, False, "0.16", 0),
+        ("2xA100", 2, False, "0.19.1", 0),
+        ("2xRTX PRO 6000", 2, False, "0.26", 0),
+    ],
+)
+def test_fused_all_reduce_takes_four_times_its_largest_tensor_of_all_ranks(
+    gpus: str, ranks: int, eager: bool, version: str, mib: int
+) -> None:
+    made = planned(config("llama-3.1-8b"), version, gpus, tensor_parallel_size=ranks, enforce_eager=eager)
+    assert fusion_bytes(made.settings, made.model) // MIB == mib
+
+
+def test_flashinfer_samples_without_the_triton_kernels_rows() -> None:
+    """From 0.21 on cards of NVIDIA; 0.20 and ROCm keep Triton's."""
+    peaks = [
+        planned(config("qwen3-8b"), version, gpu, max_model_len=8192).tightest.activation.value
+        for version, gpu in (("0.20.0", "RTX 4090"), ("0.21.0", "RTX 4090"))
+    ]
+    assert peaks[0] - peaks[1] == pytest.approx(132 * 151936 * 4 / (1 << 30), abs=0.001)
+
+
+def test_a_checkpoint_in_the_host_cache_counts_on_unified_memory_before_0_11_2() -> None:
+    model = config("mistral-7b-v0.2")
+    before, after = (planned(model, v, "GB10").tightest for v in ("0.11.0", "0.11.2"))
+    assert before.context.counted.value - after.context.counted.value == pytest.approx(before.weights.value, abs=0.01)
+
+
+def test_vision_towers_interpolate_in_one_kernel_from_0_20() -> None:
+    model = find_model("Qwen/Qwen3.5-9B").facts()
+    old, new = (planned(model, v, "RTX 5090", max_model_len=4096).tightest.activation.value for v in ("0.19", "0.20.0"))
+    assert old > 2.3
+    assert new == pytest.approx(1.8, abs=0.05)
+
+
+def test_encoder_inputs_stay_beside_the_sampler() -> None:
+    """0.10.1 on B200 logged 9.96 GiB for Gemma-3-4B with 1,024 sequences: 32 images and their embeddings among them."""
+    peak = planned(config("gemma-3-4b"), "0.10.1", "B200").tightest.activation
+    assert peak.value == pytest.approx(9.96, rel=0.025)
+
+
+def test_experts_split_over_hopper_run_triton_from_0_17() -> None:
+    """0.19.1 logged the Triton backend for MiniMax-M2.5 with TP 4 on H100; 0.16 aligned rows for DeepGEMM."""
+    flags = {"tensor_parallel_size": 4, "max_num_seqs": 10, "max_num_batched_tokens": 8192}
+    model = find_model("MiniMaxAI/MiniMax-M2.5").facts()
+    old, new = (planned(model, v, "4xH100", **flags).tightest.activation.value for v in ("0.16", "0.19"))
+    assert old - new == pytest.approx(0.65, abs=0.1)
+
+
+def test_before_0_3_a_cache_shorter_than_the_context_starts() -> None:
+    """0.2.0 gave LlongOrca-7B-16k 48,448 tokens for a context of 65,536 and went on."""
+    made = planned(config("llongorca-7b"), "0.2.0", "RTX 6000 Ada")
+    assert made.settings.max_model_len == 65536
+    assert made.capacity.kv_cache_tokens == pytest.approx(48448, rel=0.025)
+    assert made.verdict == "fits"
