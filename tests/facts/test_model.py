@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from trimtab.errors import ModelError
+from trimtab.facts.catalogue.lookup import find_model
 from trimtab.facts.model import ModelFacts, read_model
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "models"
@@ -67,3 +68,10 @@ def test_the_generation_config_limits_answers() -> None:
     assert read_model(config).max_new_tokens is None
     with pytest.raises(ModelError, match="max_new_tokens = 'many'"):
         read_model(config, generation_config={"max_new_tokens": "many"})
+
+
+def test_a_tie_said_on_top_counts_more_than_the_inner_default() -> None:
+    config = dict(find_model("Qwen/Qwen3-VL-30B-A3B-Instruct").config)
+    inner = {k: v for k, v in config["text_config"].items() if k != "tie_word_embeddings"}
+    assert not read_model({**config, "text_config": inner, "tie_word_embeddings": False}).tied_embeddings
+    assert read_model({**config, "text_config": inner, "tie_word_embeddings": True}).tied_embeddings

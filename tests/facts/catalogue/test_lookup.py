@@ -19,6 +19,13 @@ def test_entry_reads_without_gaps(entry: Entry) -> None:
     if entry.parameters is not None:
         assert facts.parameters == entry.parameters
     assert entry.confidence != "high" or entry.parameters is not None
+    assert entry.source
+    assert entry.confidence != "high" or "memory" not in entry.source
+
+
+def test_what_was_not_confirmed_is_said() -> None:
+    assert any("from memory" in a for a in find_model("01-ai/Yi-6B").facts().assumed)
+    assert not any("confidence" in a for a in find_model("Qwen/Qwen3-8B").facts().assumed)
 
 
 def test_size_of_the_catalogue() -> None:
