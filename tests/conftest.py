@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
 import pytest
 
+from trimtab.cli.settings import dirs
 from trimtab.supervisor.demo import prepare_demo_model
 from trimtab.supervisor.environments import Engine, vllm_argv
 from trimtab.supervisor.install import install_cpu
@@ -61,7 +61,7 @@ class DemoServer:
 def test_cache() -> Path:
     """Outlives a run: TRIMTAB_TEST_CACHE, else under the user's cache directory."""
     named = os.environ.get("TRIMTAB_TEST_CACHE")
-    cache = Path(named) if named else platformdirs.user_cache_path("trimtab-tests", appauthor=False)
+    cache = Path(named) if named else dirs().cache / "tests"
     cache.mkdir(parents=True, exist_ok=True)
     return cache
 

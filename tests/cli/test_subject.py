@@ -18,7 +18,7 @@ from trimtab.cli.subject import (
     resolve_subject,
 )
 from trimtab.errors import ModelError, TrimtabError, UsageError
-from trimtab.facts.probe.hub import Hub
+from trimtab.facts.probe.hub_settings import Hub
 
 
 def failure(subject: str | None, rest: list[str] | None = None, kind: type[TrimtabError] = UsageError) -> str:
@@ -95,7 +95,8 @@ def test_file_with_a_command(tmp_path: Path) -> None:
     found = commands(str(file), ["--seed", "1"])
     assert str(one_launch(found).model) == "a/b"
     assert [f.name for f in found.pinned] == ["seed"]
-    assert commands(f"{file}:4").commands == found.commands
+    again, first = commands(f"{file}:4").commands[0], found.commands[0]
+    assert (again.span, again.argv()) == (first.span, first.argv())
 
 
 def test_file_with_several_commands(tmp_path: Path) -> None:

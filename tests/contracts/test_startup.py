@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import pytest
+
 from tests.contracts.test_imports import SRC, sources
 
 QUICK_ROOMS = ("facts", "engine", "plan", "rules", "messages", "cli")
+HEAVY = {
+    "asyncio", "email", "http.client", "httpx2", "huggingface_hub", "importlib.metadata", "logging", "markdown_it",
+    "multiprocessing", "psutil", "rich", "ruamel.yaml", "ssl", "tomllib", "zipfile",
+}  # fmt: skip
+MODEL = "Qwen/Qwen2.5-7B-Instruct"
+COMMANDS = {
+    "version": (["--version"], HEAVY | {"msgspec", "re", "typer"}),
+    "lint": (["lint", f"vllm serve {MODEL}"], HEAVY | {"trimtab.facts.gpu", "trimtab.plan.memory"}),
+    "plan": (["plan", MODEL, "--gpu", "8xA10"], HEAVY | {"tree_sitter", "trimtab.rules.registry"}),
+    "budget": (["budget", "--gpu", "8xA10", "--", "vllm", "serve", MODEL], HEAVY | {"trimtab.rules"}),
+}
+REPORT = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+RUN = REPORT + "from trimtab.__main__ import main; main()"
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_a_command_loads_only_what_it_needs(verb: str) -> None:
+    words, heavy = COMMANDS[verb]
+    done = subprocess.run([sys.executable, "-c", RUN, *words], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "sys" in loaded
+    assert loaded & heavy == set()
 
 
 def test_records_are_structs() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trimtab.engine import flags
 from trimtab.engine.flags import FlagTable
+from trimtab.engine.flags.dump import from_parser_dump
 from trimtab.errors import UsageError
 
 DUMPS = Path(__file__).parents[1] / "fixtures" / "flags"
@@ -34,7 +34,7 @@ def test_the_installed_parser_wins() -> None:
             {"name": "--of-a-plug-in", "values": "1", "default": None},
         ],
     }
-    table = flags.from_parser_dump(json.dumps(told), "cpu")
+    table = from_parser_dump(json.dumps(told), "cpu")
     assert table.from_engine
     assert table.default("--max-num-seqs") == 7
     seqs = table.find("--max-num-seqs")
@@ -47,4 +47,4 @@ def test_the_installed_parser_wins() -> None:
 @pytest.mark.parametrize("data", ["", "Traceback", "{}", '{"version": "0.32", "flags": 3}', b"\xff\xfe"])
 def test_not_a_dump(data: str | bytes) -> None:
     with pytest.raises(UsageError):
-        flags.from_parser_dump(data)
+        from_parser_dump(data)

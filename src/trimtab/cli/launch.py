@@ -19,7 +19,8 @@ from trimtab.engine.command import FlagUse, LaunchCommand
 from trimtab.errors import UsageError
 from trimtab.facts.gpu import GpuSet
 from trimtab.facts.probe.gpus import read_gpus
-from trimtab.facts.probe.hub import fetch, hub_from_environment
+from trimtab.facts.probe.hub import fetch
+from trimtab.facts.probe.hub_settings import hub_from_environment
 from trimtab.facts.probe.transfer import TransferObserver
 from trimtab.messages import msg
 from trimtab.plan.memory.card import cards_of

@@ -6,6 +6,7 @@ import sys
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,13 +15,15 @@ from trimtab.cli.lint_sources import sources
 from trimtab.cli.settings import lang
 from trimtab.engine.command import LaunchCommand, Problem
 from trimtab.errors import HostError, ModelError, UsageError
-from trimtab.facts.gpu import GpuSet
-from trimtab.facts.model import ModelFacts
 from trimtab.messages import msg
 from trimtab.rules import registry
 from trimtab.rules.lint import LintFacts
 from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Report, Selection
+
+if TYPE_CHECKING:
+    from trimtab.facts.gpu import GpuSet
+    from trimtab.facts.model import ModelFacts
 
 
 class OutputFormat(StrEnum):

@@ -104,7 +104,7 @@ def _is_model(subject: str, path: Path) -> bool:
         return True
     if path.exists() or "/" not in subject:
         return False
-    from trimtab.facts.probe.hub import is_model_id
+    from trimtab.facts.probe.hub_settings import is_model_id
 
     return is_model_id(subject)
 

@@ -13,7 +13,7 @@ from trimtab.facts.architectures.registry import known_architectures
 from trimtab.facts.catalogue import lookup as catalogue
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.facts.probe.cached import CachedRepo
-from trimtab.facts.probe.hub import fetch_config, hub_from_environment, is_model_id
+from trimtab.facts.probe.hub_settings import hub_from_environment, is_model_id
 from trimtab.facts.probe.model_dir import ModelFiles, read_headers, read_json, read_model_dir
 from trimtab.messages import msg
 
@@ -96,6 +96,8 @@ def _from_hub(ref: str, watcher: TransferObserver, *, look_up: bool) -> Model:
             raise
     else:
         return Model(ref, found.facts(), "auto_map" in found.config)
+    from trimtab.facts.probe.hub import fetch_config
+
     try:
         return _from_path(ref, fetch_config(ref, hub, watcher))
     except ModelError as error:

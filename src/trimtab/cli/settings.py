@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import platformdirs
 
 from trimtab.errors import UsageError
 from trimtab.messages import LANGUAGES, msg
@@ -26,8 +25,18 @@ class Dirs(msgspec.Struct, frozen=True):
 
 def dirs() -> Dirs:
     """The directories in force (XDG_CONFIG_HOME, XDG_CACHE_HOME, XDG_DATA_HOME, XDG_STATE_HOME)."""
-    found = platformdirs.PlatformDirs("trimtab", appauthor=False)
-    return Dirs(found.user_config_path, found.user_cache_path, found.user_data_path, found.user_state_path)
+    return Dirs(
+        _xdg("XDG_CONFIG_HOME", ".config"),
+        _xdg("XDG_CACHE_HOME", ".cache"),
+        _xdg("XDG_DATA_HOME", ".local/share"),
+        _xdg("XDG_STATE_HOME", ".local/state"),
+    )
+
+
+def _xdg(variable: str, below_home: str) -> Path:
+    """As the XDG Base Directory Specification has it: a relative path counts as none."""
+    named = Path(os.environ.get(variable, ""))
+    return (named if named.is_absolute() else Path.home() / below_home) / "trimtab"
 
 
 def config_defaults() -> Mapping[str, Any]:

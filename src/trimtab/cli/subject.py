@@ -12,16 +12,18 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from trimtab.cli.plan_file import is_config, plan_in
 from trimtab.engine.command import Arity, FlagUse, Form, LaunchCommand, Problem, read_commands
 from trimtab.errors import HostError, ModelError, UsageError
-from trimtab.facts.probe.hub import Hub, fetch, fetch_config, is_model_id
-from trimtab.facts.probe.transfer import TransferObserver
+from trimtab.facts.probe.hub_settings import Hub, is_model_id
 from trimtab.messages import Message, msg
+
+if TYPE_CHECKING:
+    from trimtab.facts.probe.transfer import TransferObserver
 
 COMMAND_FILE_BYTES = 4 << 20
 _HUB_PAGE = re.compile(r"https?://[^/]+/([^/?#]+/[^/?#]+)(?:/(?:tree|blob|resolve)/.*|/?)(?:[?#].*)?")
@@ -152,6 +154,8 @@ def model_directory(model: str, hub: Hub, observer: TransferObserver, *, whole: 
         if not path.exists():
             raise _nothing_there(model)
         return path
+    from trimtab.facts.probe.hub import fetch, fetch_config
+
     return (fetch if whole else fetch_config)(model, hub, observer, revision=revision)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 
 import msgspec
+
+from trimtab import shipped
 
 Release = tuple[int, ...]
 
@@ -20,7 +21,7 @@ class _File(msgspec.Struct, frozen=True):
 
 @cache
 def _file() -> _File:
-    data = resources.files("trimtab.engine").joinpath("supported.json").read_bytes()
+    data = shipped.read("trimtab.engine", "supported.json")
     return msgspec.json.decode(data, type=_File)
 
 

@@ -7,13 +7,17 @@ catalogue beside this file (`scripts/messages` extracts and compiles it).
 
 from __future__ import annotations
 
-import gettext
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import msgspec
+
+from trimtab import shipped
+
+if TYPE_CHECKING:
+    from gettext import GNUTranslations
 
 LANGUAGES = ("en", "zh")
 
@@ -53,9 +57,8 @@ def _translated(template: str, lang: str) -> str:
 
 
 @cache
-def _catalogue(lang: str) -> gettext.NullTranslations:
-    file = resources.files(__name__).joinpath(lang, "LC_MESSAGES", "trimtab.mo")
-    if not file.is_file():
-        return gettext.NullTranslations()
-    with file.open("rb") as stream:
-        return gettext.GNUTranslations(stream)
+def _catalogue(lang: str) -> GNUTranslations:
+    from gettext import GNUTranslations
+    from io import BytesIO
+
+    return GNUTranslations(BytesIO(shipped.read(__name__, f"{lang}/LC_MESSAGES/trimtab.mo")))

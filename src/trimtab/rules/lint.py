@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from trimtab.engine.command import LaunchCommand, Problem, read_commands
 from trimtab.engine.flags import FlagTable, arity, minors
-from trimtab.facts.gpu import GpuSet
-from trimtab.facts.model import ModelFacts
 from trimtab.rules import registry
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Subject
 from trimtab.rules.runner import Report, Selection, run
+
+if TYPE_CHECKING:
+    from trimtab.facts.gpu import GpuSet
+    from trimtab.facts.model import ModelFacts
 
 
 def no_model(command: LaunchCommand) -> ModelFacts | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trimtab.errors import ModelError
+from trimtab.facts import catalogue
 from trimtab.facts.catalogue.lookup import Entry, entries, find_model
 from trimtab.facts.model import read_model
 
@@ -26,6 +29,11 @@ def test_entry_reads_without_gaps(entry: Entry) -> None:
 def test_what_was_not_confirmed_is_said() -> None:
     assert any("from memory" in a for a in find_model("01-ai/Yi-6B").facts().assumed)
     assert not any("confidence" in a for a in find_model("Qwen/Qwen3-8B").facts().assumed)
+
+
+def test_every_family_is_named() -> None:
+    folder = Path(catalogue.__file__).parent
+    assert list(catalogue.FAMILIES) == sorted(file.stem for file in folder.glob("*.json"))
 
 
 def test_size_of_the_catalogue() -> None:

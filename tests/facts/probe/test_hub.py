@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from tests.fakes.hub_server import COMMIT, FakeHub, Repo, serve_hub
 from trimtab.errors import HostError, ModelError, TrimtabError, UpstreamError, UsageError
-from trimtab.facts.probe.hub import Hub, fetch, fetch_config, hub_from_environment, is_model_id
+from trimtab.facts.probe.hub import fetch, fetch_config
+from trimtab.facts.probe.hub_settings import Hub, hub_from_environment, is_model_id
 from trimtab.facts.probe.transfer import Progress
 from trimtab.messages import Message
 

@@ -14,13 +14,15 @@ import pytest
 
 from tests.facts.probe.test_hub import ID, Watcher
 from tests.fakes.hub_server import FakeHub, Repo, serve_hub
-from trimtab.facts.probe.hub import Hub, fetch
+from trimtab.facts.probe.hub import fetch
+from trimtab.facts.probe.hub_settings import Hub
 
 SIZE = 6_000_000
 PROGRAM = """
 import sys
 from trimtab.errors import TrimtabError
-from trimtab.facts.probe.hub import fetch, hub_from_environment
+from trimtab.facts.probe.hub import fetch
+from trimtab.facts.probe.hub_settings import hub_from_environment
 class Silent:
     def moved(self, progress): print(progress.done_bytes, progress.total_bytes, flush=True)
     def noted(self, note): print(note, file=sys.stderr)

@@ -1,6 +1,5 @@
 """Every flag and environment variable of every vLLM from 0.4 on, by version; read from tables made by scripts/flags."""
 
-from trimtab.engine.flags.dump import DUMP_SCRIPT, from_parser_dump
 from trimtab.engine.flags.history import (
     Change,
     Difference,
@@ -18,7 +17,6 @@ from trimtab.engine.flags.spec import Accepts, BatchDefault, EnvSpec, FlagSpec, 
 from trimtab.engine.flags.table import FlagTable, minors, nearest
 
 __all__ = [
-    "DUMP_SCRIPT",
     "Accepts",
     "BatchDefault",
     "Change",
@@ -32,7 +30,6 @@ __all__ = [
     "arity",
     "changes",
     "diff",
-    "from_parser_dump",
     "history",
     "known_names",
     "minors",

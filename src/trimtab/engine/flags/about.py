@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 
 import msgspec
 
+from trimtab import shipped
 from trimtab.messages import Message
 
 
@@ -80,7 +80,7 @@ def _plain(text: str) -> str:
 
 @cache
 def _catalogue() -> _Catalogue:
-    data = resources.files(__package__).joinpath("about.json").read_bytes()
+    data = shipped.read("trimtab.engine.flags", "about.json")
     return msgspec.json.decode(data, type=_Catalogue)
 
 

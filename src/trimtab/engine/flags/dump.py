@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import Any
 
 import msgspec
 
+from trimtab import shipped
 from trimtab.engine.flags.spec import Accepts, FlagSpec, TableFile
 from trimtab.engine.flags.table import Build, FlagTable
 from trimtab.errors import UsageError
 from trimtab.messages import msg
 
-DUMP_SCRIPT = resources.files(__package__).joinpath("dump_parser.txt").read_text(encoding="utf-8")
+DUMP_SCRIPT = shipped.read("trimtab.engine.flags", "dump_parser.txt").decode()
 """Python text for the engine's own interpreter: prints one line of JSON, for `from_parser_dump`."""
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import msgspec
 
+from trimtab import shipped
 from trimtab.engine.flags.spec import FlagSpec
 from trimtab.engine.flags.table import FlagTable
 from trimtab.engine.flags.versions import minors, nearest_table, read
@@ -169,7 +169,7 @@ def _canonical(name: str) -> str:
 
 @cache
 def _summary() -> _Summary:
-    data = resources.files(__package__).joinpath("tables", "history.json").read_bytes()
+    data = shipped.read("trimtab.engine.flags", "tables/history.json")
     return msgspec.json.decode(data, type=_Summary)
 
 
@@ -188,5 +188,5 @@ def _variables() -> Mapping[str, _Entry]:
 
 @cache
 def _successors() -> Mapping[str, Successor]:
-    data = resources.files(__package__).joinpath("tables", "successors.json").read_bytes()
+    data = shipped.read("trimtab.engine.flags", "tables/successors.json")
     return {s.name: s for s in msgspec.json.decode(data, type=tuple[Successor, ...])}

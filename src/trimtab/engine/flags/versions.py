@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
 
 import msgspec
 
+from trimtab import shipped
 from trimtab.engine.flags.spec import TableFile
 from trimtab.errors import UsageError
 from trimtab.messages import msg
 
 VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[.+-]?[a-z].*|\+.*|\.\d+.*)?", re.I)
+
+
+class _Tables(msgspec.Struct):
+    minors: str
 
 
 def parse(version: str) -> tuple[int, int]:
@@ -28,8 +32,8 @@ def parse(version: str) -> tuple[int, int]:
 @cache
 def minors() -> tuple[str, ...]:
     """The minor versions that have a table, oldest first."""
-    names = (f.name.removesuffix(".json") for f in resources.files(__package__).joinpath("tables").iterdir())
-    return tuple(sorted((n for n in names if n[0].isdigit()), key=parse))
+    data = shipped.read("trimtab.engine.flags", "tables/history.json")
+    return tuple(msgspec.json.decode(data, type=_Tables).minors.split())
 
 
 def nearest_table(version: str) -> str:
@@ -41,5 +45,5 @@ def nearest_table(version: str) -> str:
 @cache
 def read(minor: str) -> TableFile:
     """The table of a minor that has one."""
-    data = resources.files(__package__).joinpath("tables", f"{minor}.json").read_bytes()
+    data = shipped.read("trimtab.engine.flags", f"tables/{minor}.json")
     return msgspec.json.decode(data, type=TableFile)

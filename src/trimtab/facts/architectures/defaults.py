@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import msgspec
+
+from trimtab import shipped
 
 
 class _File(msgspec.Struct):
@@ -21,7 +22,7 @@ NOT_TAKEN = frozenset({"hidden_size", "num_hidden_layers", "d_model", "n_embd", 
 
 @cache
 def _file() -> _File:
-    data = resources.files("trimtab.facts.architectures").joinpath("defaults.json").read_bytes()
+    data = shipped.read("trimtab.facts.architectures", "defaults.json")
     return msgspec.json.decode(data, type=_File)
 
 

@@ -6,13 +6,14 @@ import difflib
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
+from trimtab import shipped
 from trimtab.errors import ModelError
+from trimtab.facts.catalogue import FAMILIES
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.messages import msg
 
@@ -53,9 +54,8 @@ class Found(msgspec.Struct, frozen=True):
 @cache
 def entries() -> tuple[Entry, ...]:
     """The whole catalogue, in order of its families' names."""
-    folder = resources.files("trimtab.facts.catalogue")
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".json")), key=lambda f: f.name)
-    return tuple(e for f in files for e in msgspec.json.decode(f.read_bytes(), type=_Family).models)
+    files = (shipped.read("trimtab.facts.catalogue", f"{family}.json") for family in FAMILIES)
+    return tuple(entry for file in files for entry in msgspec.json.decode(file, type=_Family).models)
 
 
 @cache

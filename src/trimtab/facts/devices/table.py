@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
 
 import msgspec
 
+from trimtab import shipped
 from trimtab.facts.derived import Source
 
 NOT_READ = "assumed"
@@ -55,7 +55,7 @@ class _File(msgspec.Struct):
 
 @cache
 def _file() -> _File:
-    data = resources.files("trimtab.facts.devices").joinpath("devices.json").read_bytes()
+    data = shipped.read("trimtab.facts.devices", "devices.json")
     return msgspec.json.decode(data, type=_File)
 
 

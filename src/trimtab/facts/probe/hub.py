@@ -7,19 +7,15 @@ that takes a while. It reads some settings once, at import: so all that can diff
 from __future__ import annotations
 
 import logging
-import os
-import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from trimtab.errors import HostError, ModelError
 from trimtab.facts.probe import cached, hub_errors
-from trimtab.facts.probe.host import free_disk_bytes
+from trimtab.facts.probe.hub_settings import Hub, is_model_id
 from trimtab.facts.probe.quiet import importing
 from trimtab.facts.probe.repo_files import RepoFile, formats, json_files, needed_files, weight_files
 from trimtab.messages import msg
@@ -29,47 +25,10 @@ if TYPE_CHECKING:
 
     from trimtab.facts.probe.transfer import Meter, TransferObserver
 
-ENDPOINT = "https://huggingface.co"
 LOOK_UP_S = 15.0
 PIECE_BYTES = 1 << 18
 MAX_PLAIN_BYTES = 50_000_000_000
 """Larger files come only by Xet (huggingface_hub/constants.py, MAX_HTTP_DOWNLOAD_SIZE)."""
-_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-
-
-class Hub(msgspec.Struct, frozen=True):
-    """Where models come from and where they are kept. `token` None: the one that `hf auth login` left, if any.
-
-    `known_ids`: the ids to suggest for a misspelt one; None: the catalogue's.
-    """
-
-    cache: Path
-    endpoint: str = ENDPOINT
-    token: str | None = None
-    offline: bool = False
-    modelscope: bool = False
-    known_ids: Sequence[str] | None = None
-    free_bytes: Callable[[Path], int] = msgspec.field(default=free_disk_bytes)
-
-
-def hub_from_environment(environ: Mapping[str, str] = os.environ) -> Hub:
-    """The hub that the variables name (huggingface_hub/constants.py 2.4): HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE,
-    HF_HUB_OFFLINE, and VLLM_USE_MODELSCOPE (vllm/envs.py 0.32)."""
-    home = environ.get("HF_HOME") or os.path.join(environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")
-    cache = environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE") or os.path.join(home, "hub")
-    offline = environ.get("HF_HUB_OFFLINE") or environ.get("TRANSFORMERS_OFFLINE") or ""
-    return Hub(
-        cache=Path(os.path.expandvars(os.path.expanduser(cache))),
-        endpoint=(environ.get("HF_ENDPOINT") or ENDPOINT).rstrip("/"),
-        token=environ.get("HF_TOKEN") or environ.get("HUGGING_FACE_HUB_TOKEN") or None,
-        offline=offline.upper() in ("1", "ON", "YES", "TRUE"),
-        modelscope=environ.get("VLLM_USE_MODELSCOPE", "").strip().lower() in ("1", "true"),
-    )
-
-
-def is_model_id(text: str) -> bool:
-    """Whether `text` can be an id: `name` or `owner/name` in the letters that the hub allows."""
-    return bool(_ID.fullmatch(text)) and len(text) <= 96 and not any(s in text for s in ("--", ".."))
 
 
 def fetch(model_id: str, hub: Hub, observer: TransferObserver, *, revision: str = "main") -> Path:

@@ -14,7 +14,7 @@ from trimtab.messages import Message, msg
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
-    from trimtab.facts.probe.hub import Hub
+    from trimtab.facts.probe.hub_settings import Hub
 
 SUGGESTIONS = 3
 LISTING_S = 5.0

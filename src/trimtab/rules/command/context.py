@@ -12,12 +12,12 @@ from trimtab.engine.editing import remove_flag, set_flag
 from trimtab.engine.flags import FlagTable
 from trimtab.engine.quantities import whole
 from trimtab.errors import ModelError, UsageError
-from trimtab.facts.gpu import GpuSet
-from trimtab.facts.model import ModelFacts
 from trimtab.rules.rule import Fact, FactMissing, Fix, Grade
 from trimtab.rules.runner import release
 
 if TYPE_CHECKING:
+    from trimtab.facts.gpu import GpuSet
+    from trimtab.facts.model import ModelFacts
     from trimtab.plan.memory.card import Card
     from trimtab.plan.memory.whatif import WhatIf
 
