@@ -20,6 +20,14 @@ MLA_WORKSPACE_TOKENS = 64 * 1024
 """Cap of the chunked-prefill workspace (v1/attention/backends/mla/common.py `chunked_prefill_workspace_size`)."""
 TRITON_PROGRAMS = 132
 """Most programs of the top-k, top-p kernel: the card's multiprocessors (132 on Hopper)."""
+V0_LOGIT_BYTES = 39
+"""V0 sorts: logits in 16 and 32 bit, sorted ones, 8-byte indices, and what the sort and the mask take beside."""
+SORTED_LOGIT_BYTES = 38
+"""V1 while PyTorch sorts (up to 0.17): logits 2 + 4, sorted 4, indices 8 + 8, radix sort's other halves 12."""
+LOGIT_BYTES = 14
+"""V1 with Triton's or FlashInfer's kernel: logits 2 + 4, probabilities 4, noise or masked logits 4."""
+V2_LOGIT_BYTES = 2
+"""The V2 runner's profile run skips top-k and top-p: the logits alone."""
 MOE_CHUNK_TOKENS = 32 * 1024
 """Tokens that the fused experts take at once before 0.13 (envs.py `VLLM_FUSED_MOE_CHUNK_SIZE`)."""
 FREES_GATE_UP = frozenset({
@@ -215,11 +223,11 @@ def _compile_bytes(settings: Settings, model: ModelFacts) -> int:
 
 
 def sampler_element_bytes(settings: Settings) -> float:
-    """Bytes per logit at the sampler's peak; Triton and FlashInfer: 16 and 32 bit logits, probabilities, noise."""
+    """Bytes per logit at the sampler's peak."""
     if settings.runner == "v2":
-        return 2
+        return V2_LOGIT_BYTES
     if settings.engine == "V0":
-        return 39
+        return V0_LOGIT_BYTES
     if settings.version < (0, 18) and not settings.flashinfer_sampler:
-        return 38
-    return 14
+        return SORTED_LOGIT_BYTES
+    return LOGIT_BYTES

@@ -16,7 +16,7 @@ CONTEXT_GIB = 0.51
 """A fresh process's CUDA context with PyTorch's kernels on it: measured on H200, torch 2.11 (CUDA 13)."""
 CONTEXT_SMALL_GIB = 0.28
 """The same on consumer and workstation cards: 0.35 non-torch in all was logged on a 3090 by 0.6.4."""
-LOADED_GIB = 0.06
+LOADED_GIB = 0.04
 """Kernel modules loaded between the snapshot and the end of the profile run: 0.01-0.09 in logs of 0.7 to 0.26."""
 LOADED_BY_RELEASE = (((0, 27), 0.28), ((0, 21), 0.21), ((0, 20), 0.14))
 """The same in later releases, which load more libraries (FlashInfer's sampler from 0.21, PyTorch 2.13 from 0.27)."""
@@ -114,7 +114,7 @@ def _page_cache(settings: Settings, card: Card, weights_gib: float) -> float:
 def _nccl(settings: Settings, card: Card) -> float:
     if settings.world_size == 1:
         shares_experts = settings.data_parallel_size > 1 and settings.enable_expert_parallel
-        return NCCL_GIB if shares_experts and card.nvlink else 0.0
+        return 2 * NCCL_GIB if shares_experts and card.nvlink else 0.0  # the data ranks' group and the experts'
     if not card.nvlink:
         return NCCL_PCIE_GIB
     return NCCL_GIB if settings.tensor_parallel_size > 1 else NCCL_PIPELINE_GIB

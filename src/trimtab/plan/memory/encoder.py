@@ -8,10 +8,6 @@ from trimtab.plan.memory.settings import Settings
 
 PATCHES_PER_TOKEN = {"Gemma3": 16, "Qwen": 4, "UITARS": 4}
 """Patches that one embedding is made of, by the beginning of the architecture's name; else 1."""
-INTERPOLATED_WIDTHS = 15.6
-"""Copies of patches x width alive while Qwen3-VL's towers interpolate their positions: four corners, their weighted
-copies and the sum (qwen3_vl.py `fast_pos_embed_interpolate`), up to 0.19; from 0.20 one Triton kernel does it."""
-
 CROSS_WIDTHS = 18.7
 """Copies of patches x width alive in Llama 3.2's tower: its MLP and the five layers whose states it keeps, chiefly.
 A start of 0.7.0 with 128 sequences fixed the number."""
@@ -70,11 +66,9 @@ def _outputs(settings: Settings, model: ModelFacts, tower: Tower) -> int:
 
 
 def _tower(settings: Settings, model: ModelFacts, tower: Tower) -> int:
-    """Two copies of the MLP's inner rows and three of the hidden ones, beside the pixels."""
+    """Two copies of the MLP's inner rows and three of the hidden ones, beside the pixels: more than the eight copies
+    that interpolating learned positions takes (0.19 qwen3_vl.py `fast_pos_embed_interpolate`)."""
     tp = settings.tensor_parallel_size if tower.splits else 1
     widths = 2 * tower.intermediate_size / tp + 3 * tower.hidden_size
-    learned = any(w.name == "pos_embed" for w in tower.weights) and model.architecture.startswith("Qwen")
-    if learned and settings.version < (0, 20):
-        widths = max(widths, INTERPOLATED_WIDTHS * tower.hidden_size)
     inside = int(_patches(settings, model, tower) * widths) * model.element_bytes
     return inside + _pixels(settings, model, tower) + _outputs(settings, model, tower)
