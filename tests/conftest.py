@@ -47,6 +47,14 @@ def english(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIMTAB_LANG", "en")
 
 
+@pytest.fixture(autouse=True)
+def no_engine_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A vLLM that whoever runs the tests has installed decides no verdict."""
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "no-data"))
+
+
 @dataclass(frozen=True)
 class DemoServer:
     """The shared server: its URL up to and with `/v1`, and its log."""

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.cli.conftest import CONFIG
+from tests.fakes import vllm_install
 from tests.supervisor.fake import wait_for
 from trimtab.engine.registry import ServerRecord
 from trimtab.supervisor import registry
@@ -255,3 +256,15 @@ def test_a_written_plan_starts(home: Path, model: Path, python: Path, tmp_path: 
         child.communicate(timeout=30)
     assert child.returncode == 0
     assert left_over(home) == []
+
+
+def test_a_flag_that_the_engine_s_own_parser_lacks_is_refused_before_the_start(
+    home: Path, model: Path, tmp_path: Path
+) -> None:
+    python = vllm_install.make(tmp_path / "venv")
+    vllm_install.add_parser(python)
+    done = up(home, "--engine-python", str(python), "--", "vllm", "serve", str(model), "--max-num-seqs", "x", "--odd")
+    assert done.returncode == 2
+    assert "vLLM 0.32.0 does not have --odd" in done.stderr
+    assert "CMD001 flag-unknown" in done.stderr
+    assert not list((home / "state").rglob("engine.log"))

@@ -29,6 +29,31 @@ runpy.run_path(ENGINE, run_name="__main__")
 """
 
 
+PARSER = """
+import argparse
+
+def make_arg_parser(parser):
+    parser.add_argument("model_tag", nargs="?")
+    parser.add_argument("--max-num-seqs", type=int, default=7)
+    parser.add_argument("--gpu-memory-utilization", type=float, default=0.5)
+    parser.add_argument("--of-a-plug-in", type=int, choices=[1, 2])
+    return parser
+"""
+
+
+def add_parser(python: Path, text: str = PARSER) -> None:
+    """Give the stand-in an argument parser with an extra flag and two changed defaults, or the one in `text`."""
+    site = next(python.parent.parent.glob("lib/python3*/site-packages"))
+    (site / "vllm" / "__init__.py").write_text('__version__ = "0.32.0+fork"\n')
+    for folder in ("utils", "entrypoints/common"):
+        (site / "vllm" / folder).mkdir()
+        (site / "vllm" / folder / "__init__.py").touch()
+    (site / "vllm/utils/argparse_utils.py").write_text(
+        "import argparse\nFlexibleArgumentParser = argparse.ArgumentParser\n"
+    )
+    (site / "vllm/entrypoints/common/cli_args.py").write_text(text)
+
+
 def make(directory: Path) -> Path:
     """A virtual environment whose `vllm` is the fake engine (knobs in FAKE_ENGINE); its Python."""
     venv.create(directory, with_pip=False, symlinks=True)

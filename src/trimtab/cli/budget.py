@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
+from msgspec.structs import replace
 
 from trimtab.cli import options
 from trimtab.cli.format.budget import as_json, as_text
 from trimtab.cli.gpus import gpus_named
+from trimtab.cli.installed import installed_table
 from trimtab.cli.models import find_model
 from trimtab.cli.notes import Notes
 from trimtab.cli.settings import lang
@@ -26,21 +28,31 @@ def run(
     subject: options.Subject = None,
     gpu: options.Gpu = None,
     vllm: options.VllmVersion = None,
+    engine_python: options.EnginePython = None,
     model_config: options.ModelConfig = None,
     json: options.AsJson = False,
     explain: options.Explain = False,
 ) -> int:
     """Predict the memory of a launch: weights, KV cache, what is left, and the verdict."""
     command = command_of(resolve_subject(subject, ctx.obj))
-    report = budget_of(command, gpu=gpu, vllm=vllm, model_config=model_config)
+    report = budget_of(command, gpu=gpu, vllm=vllm, model_config=model_config, engine_python=engine_python)
     print(as_json(report, lang()) if json else as_text(report, lang(), explain=explain))
     return 0 if report.verdict == "fits" else 1
 
 
-def budget_of(command: LaunchCommand, *, gpu: str | None, vllm: str | None, model_config: Path | None) -> Budget:
+def budget_of(
+    command: LaunchCommand,
+    *,
+    gpu: str | None,
+    vllm: str | None,
+    model_config: Path | None,
+    engine_python: Path | None = None,
+) -> Budget:
     """The budget of one launch command, with what had to be assumed because nothing said it."""
     assumed: list[Message] = []
     version = vllm or (command.container.version if command.container else None)
+    table = None if command.container and version is None else installed_table(version, engine_python)
+    version = version or (table.version if table else None)
     if version is None:
         version = str(NEWEST)
         assumed.append(msg("vLLM {version}: the newest that Trimtab knows, since nothing names one", version=version))
@@ -52,6 +64,9 @@ def budget_of(command: LaunchCommand, *, gpu: str | None, vllm: str | None, mode
         assumed.append(msg("a card that is known by its memory alone is reckoned as an NVIDIA card of capability 8.0"))
     cards = cards_of(gpus)
     given = given_of(command)
+    if table is not None and (own := {k: v for k, v in table.own_defaults.items() if k not in given.flags}):
+        given = replace(given, flags={**own, **given.flags})
+        assumed.append(msg("defaults of the installed vLLM: {names}", names=", ".join(sorted(own))))
     settings = resolve(given, release(version), model, cards)
     refused = refusals(model, settings.tensor_parallel_size, settings.pipeline_parallel_size)
     if refused:

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from trimtab.cli import settings
-from trimtab.cli.engines import engines_root
 from trimtab.cli.format.engine import engine_json, engines_text, installed_text
+from trimtab.cli.installed import present_of, table_of
 from trimtab.cli.options import AsJson, BasePython, EngineRelease
 from trimtab.cli.progress import drawn
+from trimtab.cli.settings import engines_root
 from trimtab.messages import msg
 from trimtab.supervisor.environments import installed
 from trimtab.supervisor.environments import remove as remove_engine
@@ -40,6 +41,7 @@ def install(
     lang = settings.lang()
     with drawn(lang) as show:
         engine = (install_cpu if kind is Kind.cpu else install_cuda)(engines_root(), version, show, this_host(python))
+    table_of(present_of(engine))  # asked now, so that no later verb waits for it
     print(engine_json([engine]) if as_json else installed_text(engine, lang))
     return 0
 

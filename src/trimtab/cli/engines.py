@@ -6,17 +6,12 @@ import os
 from difflib import get_close_matches
 from pathlib import Path
 
-from trimtab.cli.settings import dirs
+from trimtab.cli.settings import engines_root
 from trimtab.errors import HostError, UsageError
 from trimtab.messages import msg
 from trimtab.supervisor.environments import Engine, find_external, installed
 from trimtab.supervisor.install import install_cpu
 from trimtab.supervisor.progress import Observer
-
-
-def engines_root() -> Path:
-    """Where the engines that Trimtab installed live."""
-    return dirs().data / "engines"
 
 
 def choose_engine(name: str | None, python: Path | None, *, has_gpu: bool) -> Engine:

@@ -10,9 +10,9 @@ import typer
 
 from trimtab.cli import settings
 from trimtab.cli.format.explain import explanation_json, explanation_text, overview_json, overview_text, rule_json
-from trimtab.cli.options import AsJson, VllmVersion
+from trimtab.cli.installed import table_for
+from trimtab.cli.options import AsJson, EnginePython, VllmVersion
 from trimtab.engine import flags
-from trimtab.engine.flags import FlagTable
 from trimtab.engine.flags.about import term_names
 from trimtab.engine.flags.explanation import explain
 from trimtab.errors import UsageError
@@ -25,11 +25,12 @@ CODE = re.compile(r"[A-Za-z]{2,6}\d{3}")
 def run(
     subject: Annotated[str | None, typer.Argument(metavar="[FLAG|VARIABLE|CODE|TERM]", help="What to explain.")] = None,
     vllm: VllmVersion = None,
+    engine_python: EnginePython = None,
     json: AsJson = False,
 ) -> int:
     """Explain a flag, an environment variable, a rule or a term; alone: the flags that decide most launches."""
     lang = settings.lang()
-    table = FlagTable.for_version(vllm)
+    table = table_for(vllm, engine_python)
     if subject is None:
         print(overview_json(table) if json else overview_text(table, lang))
         return 0

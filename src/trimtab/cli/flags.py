@@ -8,7 +8,8 @@ import typer
 
 from trimtab.cli import settings
 from trimtab.cli.format.flags import diff_json, diff_text
-from trimtab.cli.options import AsJson
+from trimtab.cli.installed import installed_table
+from trimtab.cli.options import AsJson, EnginePython
 from trimtab.engine import flags
 
 app = typer.Typer(no_args_is_help=True, help="Compare the command lines of vLLM versions.", rich_markup_mode=None)
@@ -23,10 +24,14 @@ def group() -> None:
 def diff(
     before: Annotated[str, typer.Argument(metavar="A", help="vLLM version, e.g. 0.10.")],
     after: Annotated[str, typer.Argument(metavar="B", help="vLLM version, e.g. 0.33.")],
+    engine_python: EnginePython = None,
     json: AsJson = False,
 ) -> int:
     """Flags added, removed, renamed or changed from A to B, and environment variables likewise."""
-    found = flags.diff(before, after)
-    notes = [note for v in (before, after) if (note := flags.FlagTable.for_version(v).note)]
+    told = {version: installed_table(version, engine_python) for version in (before, after)}
+    on_cpu = any(table is not None and table.build == "cpu" for table in told.values())
+    old, new = (told[v] or flags.FlagTable.for_version(v, "cpu" if on_cpu else "cuda") for v in (before, after))
+    found = flags.difference(old, new)
+    notes = [note for table in (old, new) if (note := table.origin)]
     print(diff_json(found, notes) if json else diff_text(found, notes, settings.lang()))
     return 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from trimtab.cli import options
+from trimtab.cli.installed import installed_table
 from trimtab.cli.lint_sources import sources
 from trimtab.cli.settings import lang
 from trimtab.engine.command import LaunchCommand, Problem
@@ -41,6 +42,7 @@ def run(
     subjects: options.LintSubjects = None,
     gpu: options.Gpu = None,
     vllm: options.VllmVersion = None,
+    engine_python: options.EnginePython = None,
     model_config: options.ModelConfig = None,
     output: options.FindingsFormat = "text",
     json: options.AsJson = False,
@@ -54,9 +56,10 @@ def run(
     """Judge launch commands. Exit code 0: nothing at or above --fail-on; 1: findings; 2: could not work."""
     facts = LintFacts(
         vllm=vllm,
+        installed=cache(lambda version: installed_table(version, engine_python)),
         gpus=_gpus(gpu) if gpu else None,
         host_gib=_host_gib() if gpu == "auto" else None,
-        model_of=lambda command: _model(_named(command), model_config),
+        model_of=lambda command: known_model(command, model_config),
     )
     selection = Selection(_codes(select), _codes(ignore)).checked(registry.rules(Subject.COMMAND))
     threshold, form = _severity(fail_on), OutputFormat.json if json else _format(output)
@@ -101,13 +104,13 @@ def _host_gib() -> float:
     return read_host().memory_total_bytes / (1 << 30)
 
 
-def _named(command: LaunchCommand) -> str | None:
-    return command.get("model") or (command.model.text if command.model else None)
+def known_model(command: LaunchCommand, config: Path | None) -> ModelFacts | None:
+    """Facts of a command's model; None where they cannot be had offline (the rules then say that they need them)."""
+    return _model(command.get("model") or (command.model.text if command.model else None), config)
 
 
 @lru_cache(maxsize=512)
 def _model(named: str | None, config: Path | None) -> ModelFacts | None:
-    """Facts of a command's model; None where they cannot be had (the rules then say that they need them)."""
     if config is None and not named:
         return None
     from trimtab.cli.models import find_model

@@ -11,11 +11,13 @@ from trimtab.cli.format import plan as plan_format
 from trimtab.cli.format.budget import as_value
 from trimtab.cli.format.json import dump
 from trimtab.cli.gpus import cpu_set, gpus_named
+from trimtab.cli.installed import installed_table, unknown_to
 from trimtab.cli.models import find_model, require_known
 from trimtab.cli.notes import Notes
 from trimtab.cli.settings import lang
 from trimtab.facts.gpu import GpuSet
 from trimtab.facts.probe.gpus import read_gpus
+from trimtab.messages import msg
 from trimtab.plan.memory.card import cards_of
 from trimtab.plan.memory.versions import NEWEST
 from trimtab.plan.pinned import flags_of, pinned_of
@@ -29,6 +31,7 @@ def run(
     context: options.Context = None,
     concurrency: options.Concurrency = None,
     vllm: options.VllmVersion = None,
+    engine_python: options.EnginePython = None,
     model_config: options.ModelConfig = None,
     json: options.AsJson = False,
 ) -> int:
@@ -37,16 +40,19 @@ def run(
     gpus = _gpus(gpu)
     for note in gpus.notes:
         print(note.text(lang()), file=sys.stderr)
+    table = installed_table(vllm, engine_python)
     task = Task(
         model_path=found.ref,
         served_name=found.served_name,
         model=found.facts,
         cards=cards_of(gpus),
-        version=vllm or str(NEWEST),
+        version=vllm or (table.version if table else str(NEWEST)),
         pinned=pinned_of(flags_of(ctx.obj or ())),
         remote_code=found.remote_code,
     )
     made = plan(task, Wish(context, concurrency))
+    for flag in unknown_to(table, made.command) if table else ():
+        print(msg("the installed vLLM does not know {flag}", flag=flag).text(lang()), file=sys.stderr)
     if json:
         print(dump(plan_format.value(made, lang(), as_value(made.budget, lang()))), end="")
     else:

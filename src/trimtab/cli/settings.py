@@ -39,6 +39,11 @@ def _xdg(variable: str, below_home: str) -> Path:
     return (named if named.is_absolute() else Path.home() / below_home) / "trimtab"
 
 
+def engines_root() -> Path:
+    """Where the engines that Trimtab installed live."""
+    return dirs().data / "engines"
+
+
 def config_defaults() -> Mapping[str, Any]:
     """Defaults per verb from config.toml (`[plan]` `gpu = "8xA10"`), below environment and command line.
 

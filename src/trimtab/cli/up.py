@@ -15,6 +15,7 @@ from trimtab.cli import options
 from trimtab.cli.format import plan as plan_format
 from trimtab.cli.launch import Launch, Wanted, demo_launch, launch_of
 from trimtab.cli.notes import Notes
+from trimtab.cli.precheck import check_before_start
 from trimtab.cli.progress import drawn
 from trimtab.cli.settings import dirs, lang
 from trimtab.cli.starting import Starting
@@ -77,6 +78,8 @@ def run(
         return start_detached(sys.argv[1:], dirs().state)
     wanted = Wanted(engine, engine_python, context, concurrency, chosen)
     launch = _prepared(subject, ctx.obj, wanted, demo=demo)
+    if launch.plan is None or ctx.obj:  # a plan's own flags are known to fit
+        check_before_start(launch)
     return serve(launch, place, check=check)
 
 

@@ -24,13 +24,21 @@ def no_model(command: LaunchCommand) -> ModelFacts | None:
     return None
 
 
+def none_installed(version: str | None) -> FlagTable | None:
+    """When no vLLM was looked for."""
+    return None
+
+
 class LintFacts(msgspec.Struct, frozen=True):
-    """What is known beside the text. `vllm` None: the container image's tag, else the newest vLLM known."""
+    """What is known beside the text. `vllm` None: the image's tag, else the installed vLLM, else the newest known.
+
+    `installed` gives the table of the installed vLLM's own parser where that is the version asked for (None: any).
+    """
 
     vllm: str | None = None
     gpus: GpuSet | None = None
     model_of: Callable[[LaunchCommand], ModelFacts | None] = no_model
-    table: FlagTable | None = None
+    installed: Callable[[str | None], FlagTable | None] = none_installed
     host_gib: float | None = None
 
 
@@ -66,14 +74,16 @@ def lint(
 
 
 def context_of(command: LaunchCommand, known: LintFacts) -> CommandContext:
-    """The command with its version settled: the user's word, else the image's tag, else the newest known."""
-    tag = command.container.version if command.container else None
-    version = known.vllm or tag or minors()[-1]
+    """The command with its version settled: the user's word, the image's tag, the installed vLLM, the newest known."""
+    container = command.container
+    wanted = known.vllm or (container.version if container else None)
+    installed = None if container and not wanted else known.installed(wanted)  # an image brings a vLLM of its own
+    version = wanted or (installed.version if installed else minors()[-1])
     return CommandContext(
         command=command,
-        flags=known.table or FlagTable.for_version(version),
+        flags=installed or FlagTable.for_version(version),
         version=version,
-        version_assumed=known.vllm is None and tag is None,
+        version_assumed=wanted is None and installed is None,
         model=known.model_of(command),
         gpus=known.gpus,
         host_gib=known.host_gib,

@@ -8,8 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,9 +48,11 @@ def run_command(
     environ: Mapping[str, str],
     on_line: Callable[[str], None] = lambda line: None,
     cwd: Path | None = None,
+    timeout_s: float | None = None,
 ) -> Outcome:
     """Run `argv` in a session of its own and give each line to `on_line`; OSError when it cannot be started.
 
+    TimeoutError when it is not done after `timeout_s`; the group is ended then.
     Whatever ends the wait early (Ctrl-C, an error in `on_line`), the whole group is ended first; a Trimtab that is
     killed takes the command with it.
     """
@@ -71,14 +74,38 @@ def run_command(
     )
     assert child.stdout is not None
     try:
-        for line in child.stdout:
-            kept.append(line.rstrip("\n"))
-            del kept[:-KEPT_LINES]
-            on_line(kept[-1])
-        return Outcome(child.wait(), tuple(kept))
+        with _ended_after(child, timeout_s):
+            for line in child.stdout:
+                kept.append(line.rstrip("\n"))
+                del kept[:-KEPT_LINES]
+                on_line(kept[-1])
+            return Outcome(child.wait(), tuple(kept))
     finally:
         _end_group(child)
         child.stdout.close()
+
+
+@contextmanager
+def _ended_after(child: subprocess.Popen[str], timeout_s: float | None) -> Iterator[None]:
+    """Kill the group from a thread when the time is over, which ends the reading of its output."""
+    over = threading.Event()
+
+    def end() -> None:
+        over.set()
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+    timer = threading.Timer(timeout_s, end) if timeout_s is not None else None
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
+    if over.is_set():
+        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
 
 
 def _end_group(child: subprocess.Popen[str]) -> None:

@@ -17,6 +17,7 @@ import msgspec
 from trimtab.errors import HostError, UsageError
 from trimtab.messages import msg
 from trimtab.supervisor.children import run_command
+from trimtab.supervisor.present import interpreter
 
 MARKER = "engine.json"  # written last: a directory without it is half-installed
 LOCK = ".lock"
@@ -133,7 +134,9 @@ def find_external(python: Path | None, environ: Mapping[str, str], path: str | N
     candidates = [Path(environ[name], "bin", "python") for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if environ.get(name)]
     script = shutil.which("vllm", path=path)
     if script is not None:
-        candidates += [p for p in (_shebang(Path(script)), Path(script).resolve().parent / "python") if p is not None]
+        candidates += [
+            p for p in (interpreter(Path(script)), Path(script).resolve().parent / "python") if p is not None
+        ]
     return next((found for candidate in candidates if (found := _ask(candidate, environ)) is not None), None)
 
 
@@ -170,13 +173,6 @@ def _ask(python: Path, environ: Mapping[str, str]) -> Engine | None:
     if not isinstance(version, str):
         return None
     return Engine(f"external-{version}", "external", version.partition("+")[0], python, {})
-
-
-def _shebang(script: Path) -> Path | None:
-    with script.open("rb") as stream:
-        first = stream.readline(512).decode("utf-8", "replace").strip()
-    interpreter = first.removeprefix("#!").strip().split(" ")[0]
-    return Path(interpreter) if first.startswith("#!") and "python" in Path(interpreter).name else None
 
 
 def _decode(kind: type, value: Any) -> Any:

@@ -31,8 +31,8 @@ def explanation_text(found: Explanation, lang: str) -> str:
 
 def _lines(found: Explanation) -> Iterator[Message]:
     yield msg("{name}  (vLLM {version})", name=found.name, version=found.table.version)
-    if found.table.note:
-        yield _row(msg("note"), found.table.note)
+    if found.table.origin:
+        yield _row(msg("note"), found.table.origin)
     if not found.present and found.span:
         yield _row(msg("gone"), msg("last known in vLLM {until}", until=found.span.until))
     if found.successor and not found.present:

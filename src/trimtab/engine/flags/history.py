@@ -139,11 +139,16 @@ def changes(name: str) -> tuple[Change, ...]:
 
 def diff(before: str, after: str) -> Difference:
     """Everything that changed on the command line between two versions, in either direction."""
-    old, new = FlagTable.for_version(before), FlagTable.for_version(after)
+    return difference(FlagTable.for_version(before), FlagTable.for_version(after))
+
+
+def difference(old: FlagTable, new: FlagTable) -> Difference:
+    """Everything that changed from one table to the other."""
     was, now = {f.name: f for f in old.flags}, {f.name: f for f in new.flags}
     removed = tuple(was[n] for n in sorted(was.keys() - now.keys()))
     followers = [s for f in removed if (s := successor(f.name)) is not None and s.to and new.find(s.to)]
-    changed = [c for n in sorted(was.keys() & now.keys()) for c in _fields(nearest_table(after), was[n], now[n])]
+    minor = nearest_table(new.version)
+    changed = [c for n in sorted(was.keys() & now.keys()) for c in _fields(minor, was[n], now[n])]
     had, has = {v.name for v in old.environment}, {v.name for v in new.environment}
     return Difference(
         old.source, new.source, tuple(now[n] for n in sorted(now.keys() - was.keys())), removed, tuple(followers),

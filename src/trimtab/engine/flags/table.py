@@ -48,6 +48,22 @@ class FlagTable(msgspec.Struct, frozen=True, dict=True):
         """The table that serves `version` (None: the newest known); UsageError when it is no version."""
         return _table(version or minors()[-1], build)
 
+    @property
+    def origin(self) -> Message | None:
+        """What is to be said of where this comes from: the note, or that an installed vLLM told it; else None."""
+        if self.from_engine:
+            return msg("vLLM {version} ({build}): as its own parser here says", version=self.source, build=self.build)
+        return self.note
+
+    @property
+    def own_defaults(self) -> Mapping[str, Any]:
+        """Defaults of an installed vLLM that are not those of its release: vLLM's name (underscores) -> value."""
+        if not self.from_engine:
+            return {}
+        usual = FlagTable.for_version(self.version, self.build)
+        known = ((flag, usual.find(flag.name)) for flag in self.flags)
+        return {f.key.replace("-", "_"): f.default for f, k in known if k is not None and k.default != f.default}
+
     def find(self, spelling: str) -> FlagSpec | None:
         """The flag spelt so: with or without dashes in front, underscores, an alias, `--no-x`, `--x.key`, `--x=1`."""
         word = spelling.partition("=")[0]
