@@ -17,8 +17,8 @@ from trimtab.supervisor.children import run_command
 from trimtab.supervisor.present import Present
 from trimtab.supervisor.progress import Observer, Progress
 
-ASK_TIMEOUT_S = 120.0
-"""A first import of torch from a cold disk takes up to a minute; the parser itself about a second."""
+ASK_TIMEOUT_S = 240.0
+"""A first import of torch from a cold disk takes up to a minute, on a busy machine two."""
 TRY_AGAIN_S = 3600.0
 """A failed asking is not repeated for so long: it costs seconds, and the reason may be gone by then."""
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "ERROR"}
