@@ -8,6 +8,7 @@ import typer
 from msgspec.structs import replace
 
 from trimtab.cli import options
+from trimtab.cli.drafts import with_draft_of
 from trimtab.cli.format.budget import as_json, as_text
 from trimtab.cli.gpus import gpus_named
 from trimtab.cli.installed import installed_table
@@ -58,6 +59,7 @@ def budget_of(
         assumed.append(msg("vLLM {version}: the newest that Trimtab knows, since nothing names one", version=version))
     named = command.get("model") or (command.model.text if command.model else None)
     model = find_model(named, model_config, Notes(lang())).facts
+    model = with_draft_of(command, model, Notes(lang()))
     gpus = gpus_named(gpu)
     assumed += gpus.notes
     if any(not gpu.vendor for _, gpu in gpus.members):

@@ -106,7 +106,8 @@ def _host_gib() -> float:
 
 def known_model(command: LaunchCommand, config: Path | None) -> ModelFacts | None:
     """Facts of a command's model; None where they cannot be had offline (the rules then say that they need them)."""
-    return _model(command.get("model") or (command.model.text if command.model else None), config)
+    model = _model(command.get("model") or (command.model.text if command.model else None), config)
+    return _with_draft(command, model)
 
 
 @lru_cache(maxsize=512)
@@ -122,6 +123,19 @@ def _model(named: str | None, config: Path | None) -> ModelFacts | None:
         if config is not None:
             raise
         return None
+
+
+def _with_draft(command: LaunchCommand, model: ModelFacts | None) -> ModelFacts | None:
+    """The model with the draft that the command names, where this machine or the catalogue knows it."""
+    if model is None or not any("spec" in use.name for use in command.flags):
+        return model
+    from trimtab.cli.drafts import with_draft_of
+    from trimtab.cli.notes import Notes
+
+    try:
+        return with_draft_of(command, model, Notes(lang()), look_up=False)
+    except UsageError:
+        return model  # a value that is no JSON: a rule's own finding
 
 
 def _codes(words: str) -> tuple[str, ...]:

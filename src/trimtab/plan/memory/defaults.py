@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from trimtab.facts.drafting import draft_method
 from trimtab.facts.layers import Attention
 from trimtab.facts.model import ModelFacts
 from trimtab.facts.serving import mxfp4_padding
@@ -67,7 +68,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
             assumed.append(msg("a maximum length of 2,048 tokens: the model's config names none"))
     chunked = _chunked(given, version, engine, model, longest)
     seqs, tokens = _batch(given, version, engine, cards, longest, chunked, tensor * pipeline, model)
-    method, drafted = _speculation(given)
+    method, drafted, draft_ranks = _speculation(given)
     prefix = given.switch("enable_prefix_caching")
     if prefix is None:
         prefix = engine == "V1" and (not hybrid or hybrid_prefix_caching(version))
@@ -102,6 +103,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         enable_prefix_caching=prefix,
         speculative_method=method,
         num_speculative_tokens=drafted,
+        draft_tensor_parallel_size=draft_ranks,
         disable_hybrid_kv_cache_manager=bool(given.switch("disable_hybrid_kv_cache_manager")),
         async_scheduling=_async(given, version, pipeline, method),
         mamba_cache_mode=_mamba_mode(given, version, model, prefix, hybrid),
@@ -230,15 +232,15 @@ def _v1_defaults(version: Release, cards: Sequence[Card], usage: Usage, world: i
     return 256, 8192 if usage == "llm" else 2048
 
 
-def _speculation(given: Given) -> tuple[str | None, int]:
+def _speculation(given: Given) -> tuple[str | None, int, int | None]:
+    """The method, the tokens it drafts, and the tensor ranks asked for the draft."""
     config = given.flags.get("speculative_config")
     if not isinstance(config, Mapping):
-        return None, 0
-    method = config.get("method")
-    number = config.get("num_speculative_tokens")
-    if isinstance(method, str) and method.endswith("mtp"):
-        method = "mtp"  # deepseek_mtp, qwen3_next_mtp and the like are the model's own layers
-    return (method if isinstance(method, str) else "draft"), number if isinstance(number, int) else 0
+        return None, 0, None
+    method, model = config.get("method"), config.get("model")
+    number, ranks = config.get("num_speculative_tokens"), config.get("draft_tensor_parallel_size")
+    found = draft_method(method if isinstance(method, str) else None, model if isinstance(model, str) else None)
+    return found, number if isinstance(number, int) else 0, ranks if isinstance(ranks, int) else None
 
 
 def _sizes(given: Given) -> tuple[int, ...]:

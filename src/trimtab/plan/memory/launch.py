@@ -39,15 +39,37 @@ def given_of(command: LaunchCommand) -> Given:
         if use is not None:
             flags[name] = not use.negated and use.value not in ("false", "False")
     _compilation(flags, command)
-    speculative = command.last("speculative-config")
-    if speculative is not None and speculative.value:
-        flags["speculative_config"] = _object("speculative_config", speculative.value)
+    speculative = speculation_of(command)
+    if speculative:
+        flags["speculative_config"] = speculative
     limits = command.last("limit-mm-per-prompt")
     if limits is not None and limits.value and limits.value.lstrip().startswith("{"):
         counts = _object("limit_mm_per_prompt", limits.value).values()
         flags["skip_mm_profiling"] = all(n == 0 for n in counts) or flags.get("skip_mm_profiling", False)
     env = {name: use.value for name, use in command.env.items() if use.value is not None}
     return Given(flags, env, "server")
+
+
+SPECULATIVE = {
+    "method": ("speculative-config.method", "spec-method"),
+    "model": ("speculative-config.model", "spec-model", "speculative-model"),
+    "num_speculative_tokens": ("speculative-config.num_speculative_tokens", "spec-tokens", "num-speculative-tokens"),
+    "draft_tensor_parallel_size": (
+        "speculative-config.draft_tensor_parallel_size", "speculative-draft-tensor-parallel-size",
+    ),
+}  # fmt: skip
+"""Keys of the speculative configuration and the flags that also give them; the last of a row are those before 0.8."""
+
+
+def speculation_of(command: LaunchCommand) -> Mapping[str, object]:
+    """The speculative configuration, as JSON, dotted or by flags of its own; empty where the command has none."""
+    use = command.last("speculative-config")
+    found = dict(_object("speculative_config", use.value)) if use is not None and use.value else {}
+    for key, names in SPECULATIVE.items():
+        text = next((v for name in names if (v := command.get(name)) is not None), None)
+        if text is not None:
+            found[key] = whole(key, text) if key.endswith(("tokens", "size")) else text
+    return found
 
 
 def _real(name: str, text: str) -> float:

@@ -68,6 +68,7 @@ class Settings(msgspec.Struct, frozen=True):
     num_gpu_blocks_override: int | None = None
     speculative_method: str | None = None
     num_speculative_tokens: int = 0
+    draft_tensor_parallel_size: int | None = None
     max_loras: int = 0
     max_lora_rank: int = 0
     encoder: bool = True
