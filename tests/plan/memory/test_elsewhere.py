@@ -88,3 +88,37 @@ def test_before_0_3_a_cache_shorter_than_the_context_starts() -> None:
     assert made.settings.max_model_len == 65536
     assert made.capacity.kv_cache_tokens == pytest.approx(48448, rel=0.025)
     assert made.verdict == "fits"
+
+
+def test_long_contexts_are_chunked_by_themselves_from_0_5_4() -> None:
+    """A report of 0.5.0 ran out of memory in a profile run of 1,048,576 tokens."""
+    model = find_model("meta-llama/Llama-3.1-8B-Instruct").facts()
+    old, new = (planned(model, v, "A100", max_model_len=131072) for v in ("0.5.0", "0.5.4"))
+    assert old.settings.max_num_batched_tokens == 131072
+    assert new.settings.max_num_batched_tokens == 512
+    with_lora = planned(model, "0.6.4", "A100", max_model_len=131072, enable_lora=True)
+    assert with_lora.settings.max_num_batched_tokens == 131072
+
+
+def test_small_cards_took_1024_sequences_before_0_8_4() -> None:
+    model = config("qwen3-8b")
+    found = [planned(model, v, "RTX 4090", max_model_len=8192).settings.max_num_seqs for v in ("0.8.2", "0.8.5")]
+    assert found == [1024, 256]
+
+
+def test_fp8_at_load_holds_the_16_bit_model_before_0_16() -> None:
+    """72 billion parameters do not go through one 80 GB card before layers are quantised as they are read."""
+    model = find_model("Qwen/Qwen2.5-72B-Instruct").facts()
+    flags = {"quantization": "fp8", "max_model_len": 4096, "max_num_seqs": 64}
+    old, new = (planned(model, v, "H100", **flags) for v in ("0.11.0", "0.19"))
+    assert old.verdict == "oom_weights"
+    assert new.verdict != "oom_weights"
+    assert old.tightest.weights.value == pytest.approx(new.tightest.weights.value, rel=0.01)
+
+
+def test_nccl_inside_graphs_wants_more_room() -> None:
+    """0.10.2 with 8 x L40S took 3.45 GiB for graphs; 0.5.4 with 8 x L4 ran out while it captured Gemma-2-9B."""
+    model = find_model("google/gemma-2-9b-it").facts()
+    old, new = (planned(model, v, "8xL4", tensor_parallel_size=8) for v in ("0.5.4", "0.19"))
+    assert old.verdict == "unsafe_headroom"
+    assert new.verdict == "fits"

@@ -70,10 +70,10 @@ def budget(settings: Settings, model: ModelFacts, cards: Sequence[Card]) -> Budg
             msg("the command needs {need} GPUs; {have} are given", need=settings.cards_needed, have=len(cards)),
             hint=msg("Lower --tensor-parallel-size or --pipeline-parallel-size, or name more GPUs."),
         )
-    model = _served(settings, model)
+    stored, model = model, _served(settings, model)
     partition, older = settings.pipeline_partition, settings.version < (0, 8)
     cut = stages(model.num_layers, settings.pipeline_parallel_size, partition, older=older)
-    ranks = rank_all(settings, model, cut, cards)
+    ranks = rank_all(settings, model, cut, cards, stored=stored)
     drafts = draft_layers(settings, model)
     plan = layout(settings, model, model.layers + drafts)
     per_stage = [min(r.kv_cache.value for r in ranks if r.stage is s) * GIB for s in cut]

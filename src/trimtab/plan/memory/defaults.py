@@ -126,6 +126,7 @@ def _with_cards(given: Given, settings: Settings, cards: Sequence[Card]) -> Sett
         hopper=bool(cards) and all(9.0 <= c.capability < 10.0 and c.vendor == "nvidia" for c in cards),
         mxfp4_tile=_mxfp4_tile(version, cards),
         unified=any(c.unified and c.vendor == "nvidia" for c in cards),
+        nccl_reduces=settings.tensor_parallel_size > 2 and not all(c.nvlink for c in cards),
         capability=min((c.capability for c in cards), default=8.0),
         flashinfer=flashinfer,
         flashinfer_sampler=flashinfer and (asked == "1" or (asked != "0" and version >= (0, 21))),
@@ -169,8 +170,8 @@ def _runner(given: Given, version: Release, model: ModelFacts, engine: Engine, h
 
 
 def _chunked(given: Given, version: Release, engine: Engine, model: ModelFacts, longest: int) -> bool:
-    """V1: on. V0: off, but from 0.5 to 0.8 on by itself above 32,768 tokens (engine/arg_utils.py), not for
-    sliding-window or multimodal models, nor for MLA."""
+    """V1: on. V0: off, but from 0.5.4 on by itself above 32,768 tokens (engine/arg_utils.py), not for sliding-window or
+    multimodal models, MLA, LoRA or drafts; up to 0.5 nor with prefix caching."""
     asked = given.switch("enable_chunked_prefill")
     if engine == "V1":
         return asked is not False
@@ -178,7 +179,11 @@ def _chunked(given: Given, version: Release, engine: Engine, model: ModelFacts, 
         return asked
     attention = next((x.attention for x in model.layers if x.attention), None)
     plain = attention is not None and attention.window is None and not model.towers
-    return version >= (0, 5) and longest > 32768 and plain and (version < (0, 7) or _plain_mla(attention))
+    if given.switch("enable_lora") or given.flags.get("speculative_config") is not None:
+        return False
+    if version < (0, 6) and given.switch("enable_prefix_caching"):
+        return False
+    return version >= (0, 5, 4) and longest > 32768 and plain and (version < (0, 7) or _plain_mla(attention))
 
 
 def _plain_mla(attention: Attention | None) -> bool:
@@ -219,7 +224,8 @@ def _v0_tokens(version: Release, longest: int, chunked: bool, multimodal: bool) 
 
 
 def _v1_defaults(version: Release, cards: Sequence[Card], usage: Usage, world: int) -> tuple[int, int]:
-    """By the card's memory as NVML tells it; where CPU and GPU share it NVML tells none, as of a small card."""
+    """By the card's memory as NVML tells it; where CPU and GPU share it NVML tells none, as of a small card.
+    Up to 0.8.3 small cards too took 1,024 sequences (#16158)."""
     card = cards[0] if cards else Card("", 24.0)
     if card.vendor == "cpu":
         wide = world if version >= (0, 10) else 1
@@ -229,7 +235,7 @@ def _v1_defaults(version: Release, cards: Sequence[Card], usage: Usage, world: i
         return 1024, 16384
     if card.total_gib >= 70 and not small_a100 and not card.unified:
         return 1024, 16384 if usage == "llm" else 8192
-    return 256, 8192 if usage == "llm" else 2048
+    return 1024 if version < (0, 8, 4) else 256, 8192 if usage == "llm" else 2048
 
 
 def _speculation(given: Given) -> tuple[str | None, int, int | None]:

@@ -12,6 +12,8 @@ from trimtab.plan.parallel import Stage
 
 LAYER_BYTES = int(0.19 * MIB)
 """What the driver keeps per layer and graph where all graphs are of one kind (before 0.11)."""
+NCCL_LAYER_BYTES = int(0.37 * MIB)
+"""The same of NCCL's two all-reduces a layer, where it carries them: a start of 0.10.2 with 8 x L40S took 3.45 GiB."""
 PIECE_BYTES = int(0.143 * MIB)
 """Per layer and piecewise graph: 4 MiB for 28 layers, 6 for 48 in the trial captures of 0.26."""
 WHOLE_BYTES = {"v1": int(0.04 * MIB), "v2": int(0.09 * MIB)}
@@ -85,7 +87,8 @@ def _output_width(mixer: Attention) -> int:
 def _driver_bytes(settings: Settings, stage: Stage) -> int:
     piecewise, whole = graph_counts(settings)
     if not graphs_for_full_and_piecewise(settings.version):
-        return (piecewise + whole) * stage.layers * LAYER_BYTES
+        each = LAYER_BYTES + (NCCL_LAYER_BYTES if settings.nccl_reduces else 0)
+        return (piecewise + whole) * stage.layers * each
     if settings.unified:
         return stage.layers * (piecewise + whole) * UNIFIED_BYTES
     each = WHOLE_BYTES[settings.runner] if settings.hopper else PIECE_BYTES

@@ -16,6 +16,7 @@ from trimtab.plan.memory.context import Context, context
 from trimtab.plan.memory.cpu import cpu_kv_cache
 from trimtab.plan.memory.graphs import deducted_graphs, graph_memory
 from trimtab.plan.memory.settings import Settings
+from trimtab.plan.memory.versions import loads_before_quantising
 from trimtab.plan.memory.weights import weights
 from trimtab.plan.parallel import Stage
 
@@ -34,10 +35,14 @@ class Rank(msgspec.Struct, frozen=True):
     requested: Derived[float]
     kv_cache: Derived[float]
     headroom: Derived[float]
+    loading_gib: float = 0.0
+    """The most that loading holds: above the weights where they are quantised after all are loaded."""
 
 
-def rank_all(settings: Settings, model: ModelFacts, cut: Sequence[Stage], cards: Sequence[Card]) -> tuple[Rank, ...]:
-    """One Rank per card; ranks of a stage on equal cards share their numbers.
+def rank_all(
+    settings: Settings, model: ModelFacts, cut: Sequence[Stage], cards: Sequence[Card], *, stored: ModelFacts
+) -> tuple[Rank, ...]:
+    """One Rank per card; ranks of a stage on equal cards share their numbers. `stored`: the model as it is read.
 
     V0 gathers the logits on the first tensor rank alone (0.7 layers/logits_processor.py), so only that one samples.
     """
@@ -49,14 +54,18 @@ def rank_all(settings: Settings, model: ModelFacts, cut: Sequence[Stage], cards:
         samples = settings.engine == "V1" or number % settings.tensor_parallel_size == 0
         key = (at, card, samples)
         if key not in made:
-            made[key] = _rank(settings, model, number, cut[at], card, samples)
+            made[key] = _rank(settings, model, stored, number, cut[at], card, samples)
         same = made[key]
         found.append(same if same.rank == number else replace(same, rank=number))
     return tuple(found)
 
 
-def _rank(settings: Settings, model: ModelFacts, number: int, stage: Stage, card: Card, samples: bool) -> Rank:
+def _rank(
+    settings: Settings, model: ModelFacts, stored: ModelFacts, number: int, stage: Stage, card: Card, samples: bool
+) -> Rank:
     held = weights(settings, model, stage)
+    whole = stored is not model and loads_before_quantising(settings.version)
+    loading = weights(settings, stored, stage).value if whole else held.value
     outside = context(settings, model, card, held.value)
     peak = activation(settings, model, stage, samples=samples)
     graphs = graph_memory(settings, model, stage)
@@ -76,7 +85,7 @@ def _rank(settings: Settings, model: ModelFacts, number: int, stage: Stage, card
         "total - context - weights - activation peak - KV cache - CUDA graphs",
         "computed",
     )
-    return Rank(number, stage, card, held, outside, peak, graphs, deducted, requested, kv_cache, headroom)
+    return Rank(number, stage, card, held, outside, peak, graphs, deducted, requested, kv_cache, headroom, loading)
 
 
 def _kv_cache(

@@ -184,6 +184,12 @@ def group_size_slack(v: Release) -> float | None:
     return 1.5 if v >= (0, 18) else 1.25
 
 
+def loads_before_quantising(v: Release) -> bool:
+    """Whether --quantization fp8 on a 16-bit checkpoint first holds all of it: up to 0.15 layers are made in 16 bit,
+    from 0.16 on the meta device (model_executor/layers/quantization/fp8.py)."""
+    return v < (0, 16)
+
+
 def checks_length(v: Release) -> bool:
     """Whether a cache smaller than one longest request stops the start: 0.2.5 does not look, 0.3.0 does
     (engine/llm_engine.py `_init_cache`)."""
