@@ -369,3 +369,20 @@ def test_what_only_looks_like_a_plan(tmp_path: Path, text: str, said: str) -> No
     assert (done.returncode, done.stdout) == (2, b"")
     assert said in done.stderr.decode()
     assert b"-> Make a plan anew" in done.stderr
+
+
+def test_a_model_directory_without_chat_template(tmp_path: Path) -> None:
+    files = {"config.json": {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}, "tokenizer_config.json": {}}
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    words = ["-", "--model-config", tmp_path, "--select", "CMD308", "--json"]
+    assert {"code": "CMD308", "needs": "checkpoint"} in found(lint(*words, text=GOOD))["not_judged"]
+    (tmp_path / "tokenizer.json").write_text("{}")
+    assert codes(lint(*words, text=GOOD)) == ["CMD308"]
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    assert codes(lint(*words, text=GOOD)) == []
+
+
+def test_a_path_of_another_host_is_known_by_its_last_part() -> None:
+    text = "vllm serve /models/Qwen2.5-7B-Instruct --tensor-parallel-size 8\n"
+    assert "CMD101" in codes(lint("-", "--json", text=text))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from trimtab.engine.command import LaunchCommand
+from trimtab.facts.catalogue.lookup import find_model
 from trimtab.facts.gpu import GpuSet, cpu, parse_gpus
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.rules import registry
@@ -30,6 +31,8 @@ def judge(example: Example, code: str, text: str) -> Report:
     def model_of(command: LaunchCommand) -> ModelFacts | None:
         if example.model is None:
             return None
+        if "/" in example.model:
+            return find_model(example.model).facts()
         return read_model(json.loads((MODELS / f"{example.model}.json").read_text()))
 
     facts = LintFacts(vllm=example.vllm, gpus=gpus_of(example.gpu), host_gib=example.host_gib, model_of=model_of)

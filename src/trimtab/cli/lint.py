@@ -122,6 +122,16 @@ def _model(named: str | None, config: Path | None) -> ModelFacts | None:
     except (ModelError, UsageError, HostError):
         if config is not None:
             raise
+        return None if named is None or Path(named).exists() else _catalogued(named)
+
+
+def _catalogued(named: str) -> ModelFacts | None:
+    """What the catalogue has under the last part of a path of another host, or in a placeholder's brackets."""
+    from trimtab.facts.catalogue.lookup import find_model
+
+    try:
+        return find_model(named).facts()
+    except ModelError:
         return None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from trimtab.errors import ModelError, UsageError
 from trimtab.facts.architectures.registry import known_architectures
@@ -112,4 +113,5 @@ def _from_path(ref: str, path: Path) -> Model:
     else:
         files = read_model_dir(path)
     facts = read_model(files.config, tensors=files.tensors, generation_config=files.generation_config)
+    facts = replace(facts, chat_template=files.chat_template)
     return Model(ref, facts, "auto_map" in files.config)

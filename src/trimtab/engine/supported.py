@@ -1,8 +1,8 @@
-"""Which model architectures and quantisation methods each vLLM knows; supported.json is made by scripts/supported."""
+"""Which architectures, quantisation methods and Transformers each vLLM knows (supported.json, by scripts/supported)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import msgspec
@@ -17,12 +17,28 @@ class _File(msgspec.Struct, frozen=True):
     architectures: Mapping[str, tuple[str, str]]
     pooling: frozenset[str]
     capability: Mapping[str, tuple[tuple[str, int | None], ...]]
+    transformers: tuple[tuple[str, str, str | None], ...]
+    needs_transformers: Mapping[str, tuple[tuple[str, str | None], ...]]
+    examples: Mapping[str, str]
 
 
 @cache
 def _file() -> _File:
     data = shipped.read("trimtab.engine", "supported.json")
     return msgspec.json.decode(data, type=_File)
+
+
+class _Dates(msgspec.Struct, frozen=True):
+    """Days on which releases were published: the dates of the files in their wheels (released.json, by hand)."""
+
+    vllm: Mapping[str, str]
+    transformers: Mapping[str, str]
+
+
+@cache
+def _dates() -> _Dates:
+    data = shipped.read("trimtab.engine", "released.json")
+    return msgspec.json.decode(data, type=_Dates)
 
 
 @cache
@@ -33,12 +49,19 @@ def _release(version: str) -> Release:
     return tuple(int(n) for n in found.group(1).split(".")) if found else ()
 
 
+def patches(version: str) -> tuple[str, ...]:
+    """The releases that a version may mean: of "0.10" all its patches that were read, of "0.10.1" itself."""
+    at = _release(version)
+    found = [v for v in _file().versions if len(at) == 2 and _release(v)[:2] == at]
+    return tuple(found) or (version,)
+
+
 def registered(architecture: str, version: str) -> bool | None:
-    """Whether this vLLM registers the architecture; None where the releases read do not tell.
+    """Whether this vLLM registers the architecture ("0.10": its last patch); None where the releases do not tell.
 
     An architecture that no release has is False in all of them, newer ones than the last excepted.
     """
-    file, at = _file(), _release(version)
+    file, at = _file(), _release(patches(version)[-1])
     newest = _release(file.versions[-1])
     span = file.architectures.get(architecture)
     if span is None:
@@ -59,6 +82,50 @@ def first_release(architecture: str) -> str | None:
     return span[0] if span else None
 
 
+def needed_transformers(architecture: str, version: str) -> str | None:
+    """The least Transformers that this vLLM's own tests want for the architecture; None where they want none."""
+    changes = _file().needs_transformers.get(architecture, ())
+    at = _release(patches(version)[-1])
+    past = [least for since, least in changes if _release(since) <= at]
+    return past[-1] if past else next((least for _, least in changes), None)
+
+
+def published_later(transformers: str, version: str) -> bool:
+    """Whether this vLLM came out before the Transformers: an installation of its time has an older one."""
+    known = {_release(v): day for v, day in _dates().vllm.items()}
+    mine = known.get(_release(patches(version)[-1]))
+    wanted = _release(transformers)
+    theirs = [day for v, day in _dates().transformers.items() if _release(v) >= wanted]
+    return mine is not None and bool(theirs) and theirs[0] > mine
+
+
+def asked_transformers(version: str) -> tuple[str, str | None]:
+    """The Transformers that this vLLM asks for when it is installed: (at least, below)."""
+    at = _release(patches(version)[-1])
+    past = [(least, below) for since, least, below in _file().transformers if _release(since) <= at]
+    return past[-1] if past else ("0", None)
+
+
+def examples() -> Mapping[str, str]:
+    """Id -> architecture of the models that vLLM's own tests serve."""
+    return dict(_file().examples)
+
+
+@cache
+def _examples() -> Mapping[str, str]:
+    """Ids in lower case, with and without their organisation -> architecture."""
+    found = {name.lower(): architecture for name, architecture in _file().examples.items()}
+    short: dict[str, set[str]] = {}
+    for name, architecture in found.items():
+        short.setdefault(name.rpartition("/")[2], set()).add(architecture)
+    return found | {name: kinds.pop() for name, kinds in short.items() if len(kinds) == 1}
+
+
+def example_architecture(names: Iterable[str]) -> str | None:
+    """The architecture of the first of these ids (in lower case) that vLLM's own tests serve."""
+    return next((_examples()[name] for name in names if name in _examples()), None)
+
+
 def pooling_only(architecture: str) -> bool:
     """Whether vLLM registers it for embeddings, scores or classes alone, never to generate."""
     return architecture in _file().pooling
@@ -69,7 +136,7 @@ def minimum_capability(method: str, version: str) -> int | None:
 
     Between two releases read the lower of theirs; None where the method is not there or not known.
     """
-    file, at = _file(), _release(version)
+    file, at = _file(), _release(patches(version)[-1])
     changes = file.capability.get(method, ())
     past = [minimum for since, minimum in changes if _release(since) <= at]
     if not past or past[-1] is None:
@@ -84,7 +151,7 @@ def minimum_capability(method: str, version: str) -> int | None:
 
 def method_known(method: str, version: str) -> bool | None:
     """Whether this vLLM has the quantisation method; None where the releases read do not tell."""
-    file, at = _file(), _release(version)
+    file, at = _file(), _release(patches(version)[-1])
     if at > _release(file.versions[-1]):
         return None
     releases = [_release(v) for v in file.versions]

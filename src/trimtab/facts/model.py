@@ -72,6 +72,10 @@ class ModelFacts(msgspec.Struct, frozen=True, dict=True):
     stored_bytes_measured: int | None = None
     """Bytes of all tensors in the checkpoint's headers, when they were given."""
     notes: tuple[str, ...] = ()
+    chat_template: bool | None = None
+    """Whether the model's files hold a chat template; None where nobody looked."""
+    base_model: bool = False
+    """Whether it is known to be trained on text alone, not on chats."""
     own_code: bool = False
     """Whether the config names Python code that the checkpoint brings (`auto_map`)."""
     shortest_positions: int = 0

@@ -53,6 +53,7 @@ RULES: dict[str, str] = {
     "CMD304": "command.model_newer_than_vllm",
     "CMD306": "command.tool_call_parser_of_another_model",
     "CMD307": "command.reasoning_parser_of_another_model",
+    "CMD308": "command.chat_template_missing",
     "CMD309": "command.embedding_model_without_pooling",
     "CMD310": "command.gguf_architecture_unsupported",
     "CMD401": "command.open_server_without_key",

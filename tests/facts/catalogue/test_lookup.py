@@ -65,6 +65,19 @@ def test_ids_as_people_write_them(asked: str, found: str, variant: str) -> None:
     assert bool(variant) == any("read off the id" in a for a in result.facts().assumed)
 
 
+def test_models_without_a_chat_template() -> None:
+    for entry in entries():
+        assert set(entry.without_template) <= set(entry.ids)
+    assert find_model("lmsys/vicuna-13b-v1.5").facts().chat_template is False
+    assert not find_model("lmsys/vicuna-13b-v1.5").facts().base_model
+    assert find_model("meta-llama/Llama-2-13b-hf").facts().base_model
+    assert find_model("meta-llama/Llama-2-13b-chat-hf").facts().chat_template
+
+
+def test_a_placeholder_names_a_model() -> None:
+    assert find_model("<Qwen3-14B>").id == "Qwen/Qwen3-14B"
+
+
 def test_a_variant_is_smaller_than_its_model() -> None:
     assert find_model("Qwen/Qwen3-14B-AWQ").facts().stored_bytes < find_model("Qwen/Qwen3-14B").facts().stored_bytes / 2
 

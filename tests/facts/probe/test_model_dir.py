@@ -141,3 +141,18 @@ def test_no_directory(tmp_path: Path) -> None:
 def test_config_that_cannot_be_read(tmp_path: Path, spoil: Callable[[Path], object], said: str) -> None:
     spoil(tmp_path)
     assert said in failure(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "held"),
+    [
+        ({}, None),
+        ({"tokenizer_config.json": {}}, None),
+        ({"tokenizer_config.json": {}, "tokenizer.json": {}}, False),
+        ({"tokenizer_config.json": {"chat_template": "{{ messages }}"}}, True),
+        ({"chat_template.jinja": b"{{ messages }}"}, True),
+        ({"tokenizer_config.json": {}, "tokenizer.json": {}, "tekken.json": {}}, None),
+    ],
+)
+def test_a_chat_template(tmp_path: Path, files: dict[str, bytes | object], held: bool | None) -> None:
+    assert read_model_dir(make(tmp_path, {"config.json": CONFIG, **files})).chat_template is held

@@ -21,7 +21,9 @@ from trimtab.messages import msg
 class Entry(msgspec.Struct, frozen=True):
     """One model: its ids (the first is the usual one), config keys, and where they are from.
 
-    `parameters`: the publisher's count, where known; a check on the reader.
+    `parameters`: the publisher's count, where known; a check on the reader. `without_template`: those of the ids whose
+    repository holds no chat template (public reports; base models of families known for it); the others are taken to
+    hold one.
     """
 
     ids: tuple[str, ...]
@@ -29,6 +31,7 @@ class Entry(msgspec.Struct, frozen=True):
     source: str
     confidence: Literal["high", "medium", "low"]
     parameters: int | None = None
+    without_template: tuple[str, ...] = ()
 
 
 class _Family(msgspec.Struct):
@@ -48,7 +51,17 @@ class Found(msgspec.Struct, frozen=True):
     def facts(self) -> ModelFacts:
         """The model's facts; what the look-up takes on trust is among their `assumed`."""
         facts = read_model(self.config)
-        return replace(facts, assumed=(*facts.assumed, *self.assumed))
+        missing = self.id in self.entry.without_template
+        return replace(
+            facts,
+            assumed=(*facts.assumed, *self.assumed),
+            chat_template=not missing,
+            base_model=missing and not _CHATS.search(self.id),
+        )
+
+
+_CHATS = re.compile(r"chat|vicuna|instruct|-it\b|DeepSeek-V3|wizard|guanaco|glm|Seed-X", re.IGNORECASE)
+"""Of the models without a template those that are trained on chats all the same."""
 
 
 @cache
@@ -70,8 +83,7 @@ def _by_id() -> Mapping[str, tuple[Entry, str]]:
 
 def find_model(model_id: str) -> Found:
     """The catalogue's model for a hub id. ModelError names the nearest ids when there is none."""
-    wanted = re.sub(r"\([^)]*\)|\b(build|checkpoint)\b", " ", model_id.lower()).strip().strip("/")
-    wanted = re.sub(r"\s+", "-", wanted)
+    wanted = _wanted(model_id)
     for name in (wanted, wanted.rpartition("/")[2]):
         if name in _by_id():
             entry, real = _by_id()[name]
@@ -83,6 +95,20 @@ def find_model(model_id: str) -> Found:
         entry, real = _by_id()[plain]
         return _variant(entry, real, scheme)
     raise _unknown(model_id, plain)
+
+
+def plain_names(model_id: str) -> tuple[str, ...]:
+    """Under which names (in lower case) a model may be known: whole, without organisation, without quantisation."""
+    wanted = _wanted(model_id)
+    last = wanted.rpartition("/")[2]
+    once, _ = _without_variant(last)
+    return tuple(dict.fromkeys((wanted, last, once, _without_variant(once)[0])))
+
+
+def _wanted(model_id: str) -> str:
+    """The id in lower case without remarks; a placeholder "<Qwen3-8B>" names what stands in its brackets."""
+    wanted = re.sub(r"\([^)]*\)|\b(build|checkpoint)\b", " ", model_id.lower()).strip().strip("<>").strip("/ ")
+    return re.sub(r"\s+", "-", wanted)
 
 
 def nearest_ids(model_id: str, count: int = 3) -> tuple[str, ...]:

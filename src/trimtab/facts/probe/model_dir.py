@@ -1,4 +1,5 @@
-"""Read a model directory's own words: config.json, generation_config.json, and the headers of its safetensors files.
+"""Read a model directory's own words: config.json, generation_config.json, the headers of its safetensors files, and
+whether it holds a chat template.
 
 What they mean is `facts.model`'s to say; here is only whether they can be read.
 """
@@ -28,6 +29,7 @@ class ModelFiles(msgspec.Struct, frozen=True):
     config: Mapping[str, Any]
     generation_config: Mapping[str, Any] | None
     tensors: TensorHeaders | None
+    chat_template: bool | None = None
 
 
 def read_model_dir(directory: Path) -> ModelFiles:
@@ -42,7 +44,27 @@ def read_model_dir(directory: Path) -> ModelFiles:
         config=config,
         generation_config=read_json(generation, _AGAIN) if generation.exists() else None,
         tensors=read_headers(directory),
+        chat_template=holds_chat_template(directory),
     )
+
+
+TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
+VOCABULARIES = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model")
+OWN_TOKENIZERS = ("tekken.json", "params.json")
+
+
+def holds_chat_template(directory: Path) -> bool | None:
+    """Whether the files hold a chat template; None where the tokenizer is not among them (a config alone), or is
+    Mistral's own, which needs none.
+    """
+    if any((directory / name).exists() for name in TEMPLATE_FILES):
+        return True
+    settings = directory / "tokenizer_config.json"
+    if settings.exists() and read_json(settings, _AGAIN).get("chat_template"):
+        return True
+    if not settings.exists() or any((directory / name).exists() for name in OWN_TOKENIZERS):
+        return None
+    return False if any((directory / name).exists() for name in VOCABULARIES) else None
 
 
 def read_json(file: Path, hint: Message) -> Mapping[str, Any]:

@@ -56,6 +56,18 @@ class CommandContext(msgspec.Struct, frozen=True, dict=True):
             raise FactMissing(Fact.MODEL)
         return self.model
 
+    def require_architecture(self) -> str:
+        """The model's architecture: its config's, else what its name tells."""
+        if self.model is not None:
+            return self.model.architecture
+        from trimtab.rules.command.names import architecture_named
+
+        named = self.command.get("model") or (self.command.model.text if self.command.model else "")
+        found = architecture_named(named) if named else None
+        if found is None:
+            raise FactMissing(Fact.MODEL)
+        return found
+
     def require_gpus(self) -> GpuSet:
         if self.gpus is None:
             raise FactMissing(Fact.GPU)
