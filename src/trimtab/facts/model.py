@@ -213,7 +213,7 @@ def _text_keys(top: Keys) -> Keys:
     if nested is None:
         return top.with_defaults(defaults_for(top.text("model_type")))
     model_type = nested.text("model_type") or top.text("model_type") + "_text"
-    defaults = defaults_for(model_type)
+    defaults = defaults_for(model_type, inner=bool(nested.text("model_type")))
     if top.has("tie_word_embeddings"):  # what the file says itself is truer than the inner config class's default
         defaults = {**defaults, "tie_word_embeddings": top.flag("tie_word_embeddings")}
     return nested.with_defaults(defaults)

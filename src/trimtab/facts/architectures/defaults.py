@@ -27,7 +27,10 @@ def _file() -> _File:
 
 
 @cache
-def defaults_for(model_type: str) -> Mapping[str, Any]:
-    """Sizes and switches of this model_type's config class (transformers; scripts/config-defaults writes the file)."""
+def defaults_for(model_type: str, *, inner: bool = False) -> Mapping[str, Any]:
+    """Sizes and switches of this model_type's config class (transformers; scripts/config-defaults writes the file).
+
+    `inner`: of a config inside another, whose writer leaves out what equals the class's default, even the width.
+    """
     found = _file().types.get(model_type, {})
-    return {k: v for k, v in found.items() if k not in NOT_TAKEN}
+    return found if inner else {k: v for k, v in found.items() if k not in NOT_TAKEN}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trimtab.facts.architectures import towers
+from trimtab.facts.architectures import audio, bridged, towers
 from trimtab.facts.architectures.defaults import defaults_for
 from trimtab.facts.keys import Keys
 from trimtab.facts.layers import Tower
@@ -34,24 +34,36 @@ WRAPPERS: dict[str, tuple[str | None, TowerBuilder | None]] = {
     "Step3p7ForConditionalGeneration": ("Step3p5ForCausalLM", None),
     "Phi3VForCausalLM": ("Phi3ForCausalLM", None),
     "Phi4MMForCausalLM": ("Phi3ForCausalLM", None),
-    "MiniCPMO": ("Qwen2ForCausalLM", None),
+    "MiniCPMO": ("Qwen2ForCausalLM", bridged.minicpm_vision),
     "Idefics3ForConditionalGeneration": (None, towers.idefics3_vision),
     "SmolVLMForConditionalGeneration": (None, towers.idefics3_vision),
     "PaliGemmaForConditionalGeneration": (None, towers.paligemma_vision),
-    "AyaVisionForConditionalGeneration": (None, None),
-    "Cohere2VisionForConditionalGeneration": (None, None),
-    "DeepseekVLV2ForCausalLM": (None, None),
+    "AyaVisionForConditionalGeneration": (None, bridged.aya_vision),
+    "Cohere2VisionForConditionalGeneration": (None, bridged.aya_vision),
+    "DeepseekVLV2ForCausalLM": (None, bridged.deepseek_vl2_vision),
+    "DeepseekOCRForCausalLM": (None, bridged.deepseek_ocr_vision),
     "Qwen2AudioForConditionalGeneration": (None, None),
     "MllamaForConditionalGeneration": ("MllamaForCausalLM", towers.mllama_vision),
     "MiMoV2OmniForCausalLM": ("MiMoV2ForCausalLM", None),
     "KimiVLForConditionalGeneration": ("DeepseekV3ForCausalLM", towers.moon_vision),
-    "KimiK25ForConditionalGeneration": ("DeepseekV3ForCausalLM", None),
-    "MiniCPMV": (None, None),
+    "KimiK25ForConditionalGeneration": ("DeepseekV3ForCausalLM", bridged.kimi_k25_vision),
+    "MiniCPMV": (None, bridged.minicpm_vision),
     "Qwen2_5OmniModel": ("Qwen2ForCausalLM", towers.qwen_vision),
     "Qwen2_5OmniForConditionalGeneration": ("Qwen2ForCausalLM", towers.qwen_vision),
     "Qwen3OmniMoeForConditionalGeneration": ("Qwen3MoeForCausalLM", towers.qwen_vision),
 }
 """Architecture -> its decoder (None: as the nested config says) and its tower's builder (None: size not known)."""
+
+ALWAYS_SEES = ("DeepseekOCRForCausalLM",)
+"""Architectures whose tower is of one size, whatever their config says of it."""
+HEARING: dict[str, TowerBuilder] = {
+    "Qwen2AudioForConditionalGeneration": audio.qwen2_audio,
+    "Qwen2_5OmniModel": audio.qwen25_omni_audio,
+    "Qwen2_5OmniForConditionalGeneration": audio.qwen25_omni_audio,
+    "Qwen3OmniMoeForConditionalGeneration": audio.qwen3_omni_audio,
+    "MiniCPMO": audio.minicpmo_audio,
+}
+"""Architecture -> the builder of its audio encoder."""
 
 TEXT_TYPES = {
     "llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "mixtral": "MixtralForCausalLM",
@@ -69,26 +81,57 @@ def decoder_architecture(architecture: str, text: Keys) -> str:
     """The decoder inside a multimodal architecture; the architecture itself when it is a plain decoder."""
     if architecture not in WRAPPERS:
         return architecture
+    if architecture in BY_VERSION:
+        return BY_VERSION[architecture].get(_version(text), architecture)
     inner = WRAPPERS[architecture][0]
     if inner is not None:
         return inner
     names = text.texts("architectures")
+    if names and names[0].startswith("DeepseekV2") and not text.has("kv_lora_rank"):
+        return "DeepseekForCausalLM"  # deepseek_v2.py: without a latent each head keeps its keys and values
     if names and names[0] != architecture:
         return names[0]
     return TEXT_TYPES.get(text.text("model_type"), architecture)
+
+
+BY_VERSION: dict[str, dict[str, str]] = {
+    "MiniCPMV": {"": "LlamaForCausalLM", "2.5": "LlamaForCausalLM", "2.6": "Qwen2ForCausalLM",
+                 "4.0": "LlamaForCausalLM", "4.5": "Qwen3ForCausalLM"},
+    "MiniCPMO": {"": "Qwen2ForCausalLM", "2.6": "Qwen2ForCausalLM", "4.5": "Qwen3ForCausalLM"},
+}  # fmt: skip
+"""The decoder by the config's `version` (minicpmv.py, minicpmo.py); 2.0 has another tower."""
+
+
+def _version(keys: Keys) -> str:
+    """A config's `version`, given as text or as a number."""
+    value = keys.config.get("version")
+    return str(value) if isinstance(value, str | int | float) else ""
 
 
 def build_towers(top: Keys, architecture: str, text_hidden: int) -> tuple[Tower, ...]:
     """The towers of a multimodal architecture; one that cannot be sized is named in `missing`."""
     if architecture not in WRAPPERS:
         return ()
-    builder = WRAPPERS[architecture][1]
-    nested = (top.sub("thinker_config") or top).sub("vision_config", "vit_config")
+    outer = top.sub("thinker_config") or top
+    seen = _tower(outer, outer.sub("vision_config", "vit_config"), WRAPPERS[architecture][1], architecture, text_hidden)
+    if seen is None and architecture in ALWAYS_SEES:
+        seen = _tower(outer, Keys({}), WRAPPERS[architecture][1], architecture, text_hidden)
+    heard = _tower(outer, outer.sub("audio_config"), HEARING.get(architecture), architecture, text_hidden, "audio")
+    return tuple(tower for tower in (seen, heard) if tower is not None)
+
+
+def _tower(
+    outer: Keys, nested: Keys | None, builder: TowerBuilder | None, architecture: str, text_hidden: int,
+    kind: str = "vision",
+) -> Tower | None:  # fmt: skip
     if nested is None:
-        return ()
+        return None
+    if builder is None and kind == "audio":
+        outer.assumed.append(f"the audio encoder of {architecture} is not counted: its size is not known")
+        return None
     if builder is None:
-        top.missing.append(f"the vision tower's weights ({architecture})")
-        return ()
-    model_type = nested.text("model_type") or top.text("model_type")
-    defaults = {**defaults_for(model_type + "_vision"), **defaults_for(model_type)}
-    return (builder(top, nested.with_defaults(defaults), text_hidden),)
+        outer.missing.append(f"the vision tower's weights ({architecture})")
+        return None
+    model_type = nested.text("model_type") or outer.text("model_type")
+    defaults = {**defaults_for(f"{model_type}_{kind}"), **defaults_for(model_type)}
+    return builder(outer, nested.with_defaults(defaults), text_hidden)

@@ -1,0 +1,101 @@
+"""Vision and audio encoders beside a decoder, held to the counts that publishers' indexes give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trimtab.facts.layers import Tower
+from trimtab.facts.model import read_model
+
+SIGLIP = {
+    "hidden_size": 1152, "image_size": 980, "intermediate_size": 4304, "num_attention_heads": 16,
+    "num_hidden_layers": 27, "patch_size": 14, "model_type": "siglip_vision_model",
+}  # fmt: skip
+MINICPM_V_26 = {
+    "architectures": ["MiniCPMV"], "model_type": "minicpmv", "version": 2.6, "query_num": 64, "vision_config": SIGLIP,
+    "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28, "num_key_value_heads": 4,
+    "intermediate_size": 18944, "vocab_size": 151666, "max_position_embeddings": 32768, "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+}  # fmt: skip
+WHISPER = {
+    "d_model": 1280, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120, "encoder_layers": 32, "num_mel_bins": 128,
+}  # fmt: skip
+QWEN2_AUDIO = {
+    "architectures": ["Qwen2AudioForConditionalGeneration"], "model_type": "qwen2_audio",
+    "audio_config": {**WHISPER, "model_type": "qwen2_audio_encoder"},
+    "text_config": {"model_type": "qwen2", "intermediate_size": 11008, "vocab_size": 156032,
+                    "max_position_embeddings": 8192, "torch_dtype": "bfloat16"},
+}  # fmt: skip
+DEEPSEEK_OCR = {
+    "architectures": ["DeepseekOCRForCausalLM"], "model_type": "deepseek_vl_v2", "torch_dtype": "bfloat16",
+    "projector_config": {"input_dim": 2048, "n_embed": 1280, "projector_type": "linear"},
+    "vision_config": {"image_size": 1024, "mlp_ratio": 3.7362, "model_name": "deeplip_b_l", "model_type": "vision"},
+    "language_config": {
+        "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", "hidden_size": 1280,
+        "intermediate_size": 6848, "kv_lora_rank": None, "q_lora_rank": None, "moe_intermediate_size": 896,
+        "n_routed_experts": 64, "n_shared_experts": 2, "num_attention_heads": 10, "num_experts_per_tok": 6,
+        "num_hidden_layers": 12, "num_key_value_heads": 10, "first_k_dense_replace": 1, "use_mla": False,
+        "v_head_dim": 128, "vocab_size": 129280, "max_position_embeddings": 8192, "torch_dtype": "bfloat16",
+    },
+}  # fmt: skip
+PUBLISHED = {
+    "MiniCPM-V-2_6": (MINICPM_V_26, 8_099_175_152),
+    "Qwen2-Audio-7B": (QWEN2_AUDIO, 8_397_094_912),
+    "DeepSeek-OCR": (DEEPSEEK_OCR, 3_336_106_240),
+}
+QWEN = {
+    "model_type": "qwen2", "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+    "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064, "max_position_embeddings": 32768,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_equal_the_published_count(name: str) -> None:
+    config, count = PUBLISHED[name]
+    facts = read_model(config)
+    assert facts.parameters == count
+    assert facts.missing == ()
+
+
+def towers(config: dict[str, Any]) -> dict[str, Tower]:
+    facts = read_model(config)
+    assert facts.missing == ()
+    return {tower.kind: tower for tower in facts.towers}
+
+
+def test_an_omni_model_sees_and_hears() -> None:
+    vision = {"model_type": "qwen2_5_omni_vision_encoder", "depth": 32, "hidden_size": 1280, "num_heads": 16,
+              "intermediate_size": 3420, "patch_size": 14, "out_hidden_size": 3584, "fullatt_block_indexes": [7],
+              "spatial_merge_size": 2, "temporal_patch_size": 2, "in_channels": 3}  # fmt: skip
+    audio = {**WHISPER, "model_type": "qwen2_5_omni_audio_encoder", "output_dim": 3584}
+    thinker = {"text_config": QWEN, "vision_config": vision, "audio_config": audio}
+    found = towers({"architectures": ["Qwen2_5OmniModel"], "model_type": "qwen2_5_omni", "thinker_config": thinker})
+    assert found.keys() == {"vision", "audio"}
+    plain = towers(QWEN2_AUDIO)["audio"]
+    assert {w.part for w in found["audio"].weights} == {w.part for w in plain.weights}
+
+
+def test_minicpm_o_has_an_ear_more_than_minicpm_v() -> None:
+    ear = {"d_model": 1024, "encoder_attention_heads": 16, "encoder_ffn_dim": 4096, "encoder_layers": 24}
+    config = {**MINICPM_V_26, "architectures": ["MiniCPMO"], "audio_config": ear}
+    assert towers(config).keys() == {"vision", "audio"}
+    assert towers(config)["vision"] == towers(MINICPM_V_26)["vision"]
+
+
+def test_a_cohere_tower_has_a_gated_bridge() -> None:
+    text = {"model_type": "cohere2", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+            "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 256000}  # fmt: skip
+    config = {"architectures": ["Cohere2VisionForConditionalGeneration"], "model_type": "cohere2_vision",
+              "alignment_intermediate_size": 36864, "downsample_factor": 2, "text_config": text,
+              "vision_config": {**SIGLIP, "image_size": 512, "patch_size": 16}}  # fmt: skip
+    bridge = {w.name: w.parameters for w in towers(config)["vision"].weights if w.part == "projector"}
+    assert bridge["multi_modal_projector.linear_1"] == 36864 * (4 * 1152 + 1)
+    assert bridge["multi_modal_projector.linear_2"] == 4096 * (18432 + 1)
+
+
+def test_an_unsized_ear_is_said() -> None:
+    config = {"architectures": ["Gemma3nForConditionalGeneration"], "model_type": "gemma3n", "text_config": QWEN,
+              "audio_config": {"hidden_size": 1536}}  # fmt: skip
+    assert any("audio encoder" in a for a in read_model(config).assumed)
