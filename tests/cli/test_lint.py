@@ -386,3 +386,53 @@ def test_a_model_directory_without_chat_template(tmp_path: Path) -> None:
 def test_a_path_of_another_host_is_known_by_its_last_part() -> None:
     text = "vllm serve /models/Qwen2.5-7B-Instruct --tensor-parallel-size 8\n"
     assert "CMD101" in codes(lint("-", "--json", text=text))
+
+
+def test_a_pipe_is_read_and_one_nobody_writes_to_is_empty(tmp_path: Path) -> None:
+    pipe = tmp_path / "serve.sh"
+    os.mkfifo(pipe)
+    assert "no launch command found" in lint(pipe).stderr.decode()
+    done = subprocess.run(
+        ["bash", "-c", f"{TRIMTAB} lint --vllm 0.26 --json <(printf '{BAD[:-1]}\\n')"],
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "CMD002" in codes(done)
+
+
+def test_links_in_circles_devices_and_pipes_in_a_folder_are_passed_over(tmp_path: Path, bad: Path) -> None:
+    (tmp_path / "around").symlink_to(tmp_path)
+    (tmp_path / "self.sh").symlink_to(tmp_path / "self.sh")
+    (tmp_path / "zero.sh").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.sh")
+    done = lint(tmp_path, "--json")
+    assert {f["file"] for f in found(done)["findings"]} == {str(bad)}
+
+
+def test_a_long_command_in_one_argument_is_no_file_name() -> None:
+    done = lint(f"vllm serve org/m --swap-space 4 --served-model-name {'a' * 300}", "--json")
+    assert (done.stderr, "CMD002" in codes(done)) == (b"", True)
+    assert lint("~nobody-at-all/serve.sh").stderr.startswith(b"trimtab: there is no file")
+    assert lint("--", "vllm", "serve", "~nobody-at-all/m", "--swap-space", "4").returncode == 1
+
+
+@pytest.mark.parametrize("text", ['{"a":' * 10_000 + '"vllm serve org/m"', "[" * 20_000 + '"vllm"'])
+def test_deep_json_says_where(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "x.json"
+    file.write_text(text)
+    done = lint(file)
+    assert done.returncode == 2
+    assert b"nested deeper than 100 levels" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_tags_make_nothing_and_nothing_is_run(tmp_path: Path) -> None:
+    mark, file = tmp_path / "ran", tmp_path / "x.yaml"
+    file.write_text(
+        f"a: !!python/object/apply:os.system ['touch {mark}']\nservices:\n  s:\n"
+        "    image: !!python/name:os.system vllm/vllm-openai:v0.26.0\n"
+        f"    command: !foo [--model, $HOME, --swap-space, !!int '4', --seed, '$(touch {mark})']\n"
+    )
+    done = lint(file, "--json")
+    assert "CMD002" in codes(done)
+    assert not mark.exists()
+    assert os.environ["HOME"].encode() not in done.stdout

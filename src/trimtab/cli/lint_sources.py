@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from trimtab.cli.paths import path_named
 from trimtab.cli.settings import lang
 from trimtab.errors import HostError, TrimtabError, UsageError
 from trimtab.messages import msg
@@ -79,8 +81,10 @@ def sources(subjects: list[str], rest: list[str] | None) -> Iterator[LintSource]
     if rest and not subjects:
         yield LintSource("-", shlex.join(rest).encode())
     for subject in subjects:
-        path = Path(subject)
-        if _is_model(subject, path):
+        path = path_named(subject)
+        if path is None:
+            yield _command_in(subject)
+        elif _is_model(subject, path):
             yield LintSource("-", shlex.join(["vllm", "serve", subject, *(rest or [])]).encode())
         elif subject == "-":
             yield LintSource("-", _bounded(sys.stdin.buffer.read(LARGEST_BYTES + 1), "-"))
@@ -90,13 +94,20 @@ def sources(subjects: list[str], rest: list[str] | None) -> Iterator[LintSource]
             data = _read(path)
             planned = _planned(path, data)
             yield LintSource(subject, data, path) if planned is None else LintSource(subject, planned)
-        elif " " in subject:
-            yield LintSource("-", subject.encode("utf-8", "surrogateescape"))
+        elif path.exists():
+            yield LintSource(subject, _read(path))  # a pipe: trimtab lint <(generate)
         else:
-            raise UsageError(
-                msg("there is no file {name}", name=subject),
-                hint=msg("Check the path, or lint a command: trimtab lint -- vllm serve MODEL ..."),
-            )
+            yield _command_in(subject)
+
+
+def _command_in(subject: str) -> LintSource:
+    """A command written as one argument; without a blank in it, it can only be a file that is not there."""
+    if " " not in subject:
+        raise UsageError(
+            msg("there is no file {name}", name=subject),
+            hint=msg("Check the path, or lint a command: trimtab lint -- vllm serve MODEL ..."),
+        )
+    return LintSource("-", subject.encode("utf-8", "surrogateescape"))
 
 
 def _is_model(subject: str, path: Path) -> bool:
@@ -136,10 +147,17 @@ def _inside(folder: Path) -> Iterator[LintSource]:
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
+        with open(path, "rb", opener=_unwaiting) as stream:
             return _bounded(stream.read(LARGEST_BYTES + 1), str(path))
     except OSError as error:
         raise HostError(msg("{file} cannot be read: {reason}", file=path, reason=error.strerror)) from error
+
+
+def _unwaiting(path: str, flags: int) -> int:
+    """Open a pipe nobody writes to as an empty file, instead of waiting for a writer."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _bounded(data: bytes, name: str) -> bytes:

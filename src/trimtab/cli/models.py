@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from trimtab.cli.paths import path_named
 from trimtab.errors import ModelError, UsageError
 from trimtab.facts.architectures.registry import known_architectures
 from trimtab.facts.catalogue import lookup as catalogue
@@ -57,10 +58,10 @@ def find_model(ref: str | None, config: Path | None, watcher: TransferObserver, 
         raise UsageError(
             msg("the command names no model"), hint=msg("Name it after vllm serve, or give --model-config DIR.")
         )
-    path = Path(ref).expanduser()
-    if path.exists() or ref.startswith((".", "/", "~")):
+    path = path_named(ref)
+    if path is not None and (path.exists() or ref.startswith((".", "/", "~"))):
         return _from_path(str(path), path)
-    if not is_model_id(ref):
+    if path is None or not is_model_id(ref):
         raise UsageError(
             msg("{ref!r} is neither a directory nor a model id", ref=ref),
             hint=msg("Name a directory with a config.json, or an id like Qwen/Qwen2.5-7B-Instruct."),

@@ -52,7 +52,7 @@ def _json_object(data: bytes) -> Mapping[str, Any] | None:
         return None
     try:
         found = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from trimtab.cli.paths import path_named
 from trimtab.cli.plan_file import is_config, plan_in
 from trimtab.engine.command import Arity, FlagUse, Form, LaunchCommand, Problem, read_commands
 from trimtab.errors import HostError, ModelError, UsageError
@@ -80,9 +81,11 @@ def resolve_subject(subject: str | None, rest: Sequence[str] | None, *, arity: A
     if not subject.strip():
         raise UsageError(msg("SUBJECT is empty"), hint=_SUBJECTS)
     pinned = _pinned(rest or (), arity)
-    path = Path(subject).expanduser()
+    path = path_named(subject)
     if subject == "-":
         return _commands_of(sys.stdin.buffer.read(COMMAND_FILE_BYTES + 1), msg("standard input"), "-", pinned, arity)
+    if path is None:
+        raise _nothing_there(subject)
     if path.is_dir():
         return ModelSubject(path, None, pinned)
     if path.exists():
@@ -149,9 +152,9 @@ def model_directory(model: str, hub: Hub, observer: TransferObserver, *, whole: 
 
     ModelError where neither holds; the hub's own errors are `facts.probe.hub.fetch`'s.
     """
-    path = Path(model).expanduser()
-    if path.exists() or _is_path(model):
-        if not path.exists():
+    path = path_named(model)
+    if path is None or path.exists() or _is_path(model):
+        if path is None or not path.exists():
             raise _nothing_there(model)
         return path
     from trimtab.facts.probe.hub import fetch, fetch_config

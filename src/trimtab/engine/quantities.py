@@ -15,10 +15,16 @@ def whole(name: str, text: str) -> int:
     """A whole number as vLLM reads it: "8192", "8k" (8,000), "8K" (8,192), "auto" (-1: vLLM chooses)."""
     if text.lower() in ("auto", "-1"):
         return -1
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgtKMGT]?)", text.strip())
+    found = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?)([kmgtKMGT]?)", text.strip())
     if not found:
         raise wrong_value(name, text)
     return int(float(found[1]) * _SUFFIXES.get(found[2], 1))
+
+
+def counted(text: str) -> int | None:
+    """A plain whole number of at most 18 digits, which every arithmetic here can take; None for any other text."""
+    digits = text.replace("_", "").strip()
+    return int(digits) if re.fullmatch(r"\d{1,18}", digits) else None
 
 
 def wrong_value(name: str, text: str) -> UsageError:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
@@ -47,14 +49,21 @@ class Source(msgspec.Struct, frozen=True):
 
     def line_column(self, offset: int) -> tuple[int, int]:
         """Line and column (1-based, in characters, a BOM not counted) of a byte offset."""
-        start = self.data.rfind(b"\n", 0, offset) + 1
-        before = self.data[start:offset]
-        if start == 0:
+        starts = _line_starts(self.data)
+        line = bisect_right(starts, offset)
+        before = self.data[starts[line - 1] : offset]
+        if line == 1:
             before = before.removeprefix(b"\xef\xbb\xbf")
-        return self.data.count(b"\n", 0, start) + 1, len(before.decode("utf-8", "replace")) + 1
+        return line, len(before.decode("utf-8", "replace")) + 1
 
     def problem(self, message: Message, span: Span) -> Problem:
         return Problem(message, span, *self.line_column(span.start))
+
+
+@lru_cache(maxsize=4)
+def _line_starts(data: bytes) -> list[int]:
+    """Where each line begins; kept, since a text of many launches asks for many places."""
+    return [0, *(found.end() for found in re.finditer(b"\n", data))]
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from trimtab.engine.command import LaunchCommand, Problem, read_commands
 from trimtab.engine.flags import FlagTable, arity, minors
+from trimtab.engine.source import gap_start
 from trimtab.rules import registry
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Subject
-from trimtab.rules.runner import Report, Selection, run
+from trimtab.rules.runner import NotJudged, Report, Reported, Selection, run
 
 if TYPE_CHECKING:
     from trimtab.facts.gpu import GpuSet
@@ -61,16 +62,30 @@ def lint(
     """Every launch command in `text`, judged. Never raises for what the text holds."""
     known = facts or LintFacts()
     reading = read_commands(text, filename, arity)
-    report = Report()
+    findings: list[Reported] = []
+    unjudged: list[NotJudged] = []
     version = known.vllm or minors()[-1]
     rules = registry.rules(Subject.COMMAND)
     for command in reading.commands:
         context = context_of(command, known)
         version = context.version
-        report += run(rules, context, selection)
+        report = run(rules, context, selection)
+        findings += without_fixes(report.findings) if is_broken(command, reading.problems) else report.findings
+        unjudged += report.not_judged
     # A variable that is exported once belongs to every command after it, and is told of once.
-    once = Report(tuple(dict.fromkeys(report.findings)), report.not_judged)
+    once = Report(tuple(dict.fromkeys(findings)), tuple(dict.fromkeys(unjudged)))
     return Linted(once, reading.problems, reading.commands, version)
+
+
+def is_broken(command: LaunchCommand, problems: Sequence[Problem]) -> bool:
+    """Whether a part of the command itself cannot be read (a quote that is never closed)."""
+    end, data = command.span.end, command.source.data
+    return any(command.span.start <= p.span.start and gap_start(data, p.span.start) <= end for p in problems)
+
+
+def without_fixes(findings: Sequence[Reported]) -> list[Reported]:
+    """The findings, none of them to be mended: in a text half understood an edit may land in the wrong place."""
+    return [msgspec.structs.replace(found, fix=None) for found in findings]
 
 
 def context_of(command: LaunchCommand, known: LintFacts) -> CommandContext:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -125,6 +126,7 @@ def holds_for(rule: Rule, version: str | None) -> bool:
     return rule.until is None or at[: len(release(rule.until))] <= release(rule.until)
 
 
+@lru_cache(maxsize=512)
 def release(version: str) -> tuple[int, ...]:
     """(0, 26, 1) of "0.26.1+cpu" or "v0.26.1.dev3"; () of no number."""
     numbers = re.match(r"v?(\d+(?:\.\d+)*)", version)
@@ -177,16 +179,24 @@ def _placed(rule: Rule, finding: Finding, source: Source | None, selection: Sele
 
 def _without_suppressed(findings: list[Reported], context: Context) -> list[Reported]:
     source = context.source
-    if source is None or "trimtab:" not in source.text:
+    if source is None or not findings or not (comments := _comments(source)):
         return findings
     first = source.line_column(context.extent.start)[0] if context.extent else 0
     last = source.line_column(context.extent.end)[0] if context.extent else 0
     quiet: list[tuple[range, list[str]]] = []
-    for number, text in enumerate(source.text.splitlines(), 1):
-        for match in _SUPPRESS.finditer(text):
-            codes = [c.strip() for c in (match["codes"] or "").split(",") if c.strip()]
-            quiet.append((_quiet_lines(number, text, match, first, last), codes))
+    for number, text, match in comments:
+        codes = [c.strip() for c in (match["codes"] or "").split(",") if c.strip()]
+        quiet.append((_quiet_lines(number, text, match, first, last), codes))
     return [f for f in findings if not any(_is_quiet(f, lines, codes) for lines, codes in quiet)]
+
+
+@lru_cache(maxsize=4)
+def _comments(source: Source) -> list[tuple[int, str, re.Match[str]]]:
+    """Every suppression comment with its line's number and text."""
+    if b"trimtab:" not in source.data:
+        return []
+    lines = enumerate(source.text.split("\n"), 1)
+    return [(number, text, match) for number, text in lines for match in _SUPPRESS.finditer(text)]
 
 
 def _quiet_lines(number: int, text: str, match: re.Match[str], first: int, last: int) -> range:

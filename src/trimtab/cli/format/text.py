@@ -12,7 +12,7 @@ _GIVEN_BY = {
     Fact.VLLM: "--vllm",
     Fact.MODEL: "--model-config",
     Fact.GPU: "--gpu",
-    Fact.HOST: "trimtab check",
+    Fact.HOST: msg("--gpu auto, on the host itself"),
     Fact.CHECKPOINT: "--model-config DIR",
 }
 

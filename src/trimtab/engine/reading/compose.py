@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from trimtab.engine.command import Container, EnvUse, Form, Span, Value
+from trimtab.engine.quantities import counted
 from trimtab.engine.reading import shell
 from trimtab.engine.reading.containers import Box, expanded
 from trimtab.engine.reading.shellwords import nested
@@ -20,6 +21,8 @@ VARIABLE = re.compile(r"\$\$|\$\{([A-Za-z_]\w*)(?:(:?[-?+])([^{}]*))?\}|\$([A-Za
 
 def read_service(service: Node, yaml: Yaml, state: shell.State) -> bool:
     """Take the launch that a service is; False where it is none."""
+    if not state.launches.words:
+        return False
     entries = yaml.entries(service)
     image = entries.get("image")
     word = _interpolated(yaml.word(image)) if isinstance(image, ScalarNode) else None
@@ -100,7 +103,7 @@ def _facts(entries: Mapping[str, Node], image: Word | None, yaml: Yaml) -> Conta
         image=Value(image.text, image.source_span(), not image.known) if image else None,
         gpus=gpus or (value_of(device.get("driver"), yaml) if device else None),
         device_ids=ids,
-        gpu_count=len(ids) or (int(count.text) if count and count.text.isdecimal() else None),
+        gpu_count=len(ids) or (counted(count.text) if count else None),
         shm_size=value_of(entries.get("shm_size"), yaml),
         ipc=value_of(entries.get("ipc"), yaml),
         runtime=value_of(entries.get("runtime"), yaml),

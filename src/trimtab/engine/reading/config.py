@@ -8,7 +8,8 @@ import re
 from trimtab.engine.command import FlagUse, Form, LaunchCommand, Origin, Span, Value
 from trimtab.engine.reading import yamlscalar
 from trimtab.engine.reading.arguments import canonical
-from trimtab.engine.reading.shell import State
+from trimtab.engine.reading.limits import Allowance
+from trimtab.engine.reading.shell import State, refused
 from trimtab.engine.reading.yaml import MappingNode, Node, ScalarNode, SequenceNode, Yaml
 from trimtab.engine.source import Item, Layer, Listing, Word
 
@@ -20,6 +21,7 @@ TELLING = {
     "async-scheduling", "no-enable-prefix-caching", "enable-auto-tool-choice", "quantization", "enforce-eager",
     "data-parallel-size", "limit-mm-per-prompt", "uvicorn-log-level", "tokenizer-mode",
 }  # fmt: skip
+MOST_NODES = 10_000
 # PyYAML's booleans (YAML 1.1), which is what vLLM loads the file with.
 TRUE, FALSE = re.compile("true|yes|on", re.IGNORECASE), re.compile("false|no|off", re.IGNORECASE)
 
@@ -48,6 +50,8 @@ def is_config(root: Node) -> bool:
 
 def read_config(root: MappingNode, yaml: Yaml, state: State) -> None:
     """Take the launch that the file describes."""
+    if refused(2 * len(root.value), yaml.layer.root_span(yaml.span(root)), state):
+        return
     spans = tuple(Span(yaml.span(k).start, max(yaml.span(k).end, yaml.span(v).end)) for k, v in root.value)
     listing = _listing(root, spans, yaml)
     flags: list[FlagUse] = []
@@ -83,7 +87,7 @@ def _is_json(text: str) -> bool:
         return False
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -117,7 +121,7 @@ def _values(value: Node, item: Item, yaml: Yaml) -> tuple[tuple[str, ...], list[
         return (value.value,), [yaml.word(value, item)]
     if isinstance(value, SequenceNode) and value.value and all(isinstance(n, ScalarNode) for n in value.value):
         return tuple(n.value for n in value.value), [_whole(value, item, yaml)]
-    return (json.dumps(_plain(value, yaml, 0)),), [_whole(value, item, yaml)]
+    return (json.dumps(_plain(value, yaml, 0, Allowance(MOST_NODES))),), [_whole(value, item, yaml)]
 
 
 def _whole(value: Node, item: Item, yaml: Yaml) -> Word:
@@ -126,15 +130,15 @@ def _whole(value: Node, item: Item, yaml: Yaml) -> Word:
     return Word("", [0], Span(0, 0), layer, item=item)
 
 
-def _plain(node: Node, yaml: Yaml, depth: int) -> object:
-    """A node as JSON has it."""
+def _plain(node: Node, yaml: Yaml, depth: int, allowance: Allowance) -> object:
+    """A node as JSON has it; null for what aliases multiply beyond the allowance."""
+    if depth > 20 or not allowance.take(1):
+        return None
     if isinstance(node, ScalarNode):
         return _scalar(node)
-    if depth > 20:
-        return None
     if isinstance(node, SequenceNode):
-        return [_plain(n, yaml, depth + 1) for n in node.value]
-    return {key: _plain(value, yaml, depth + 1) for key, value in yaml.entries(node).items()}
+        return [_plain(n, yaml, depth + 1, allowance) for n in node.value]
+    return {key: _plain(value, yaml, depth + 1, allowance) for key, value in yaml.entries(node).items()}
 
 
 def _scalar(node: ScalarNode) -> object:

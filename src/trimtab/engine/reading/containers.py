@@ -17,6 +17,7 @@ MODEL_FLAGS = (
     "--max-model-len",
     "--gpu-memory-utilization",
 )
+LONGEST_VALUE = 100_000
 SHELLS = {"bash", "sh", "zsh", "dash", "ash"}
 
 
@@ -73,14 +74,15 @@ def expanded(word: Word, pattern: re.Pattern[str], lookup: Callable[[re.Match[st
         return word
     text: list[str] = []
     at: list[int] = []
-    known, done = word.known, 0
+    known, done, size = word.known, 0, 0
     for found in pattern.finditer(word.text):
         text.append(word.text[done : found.start()])
         at += word.at[done : found.start()]
-        value = lookup(found)
+        value = lookup(found) if size < LONGEST_VALUE else None
         known = known and value is not None
         put = found.group() if value is None else value
         text.append(put)
+        size += len(put)
         at += [word.at[found.start()]] * len(put)
         done = found.end()
     text.append(word.text[done:])

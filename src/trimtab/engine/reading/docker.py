@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from trimtab.engine.command import Container, EnvUse, Form, Span, Value
+from trimtab.engine.quantities import counted
 from trimtab.engine.reading import arguments
 from trimtab.engine.reading.containers import Box
 from trimtab.engine.source import Word
@@ -116,7 +117,7 @@ def _container(options: Options, image: Word) -> Container:
         image=Value(image.text, image.source_span(), not image.known),
         gpus=gpus,
         device_ids=ids,
-        gpu_count=len(ids) or (int(gpus.text) if gpus and gpus.text.isdigit() else None),
+        gpu_count=len(ids) or (counted(gpus.text) if gpus else None),
         shm_size=options.last("--shm-size"),
         ipc=options.last("--ipc"),
         runtime=options.last("--runtime"),

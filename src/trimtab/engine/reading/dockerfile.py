@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 
 import msgspec
 
@@ -97,9 +98,10 @@ def _image(body: Layer) -> Word | None:
 
 def _set(stage: Stage, body: Layer) -> None:
     text = body.data.decode("utf-8", "replace")
+    offsets = list(accumulate((len(char.encode()) for char in text), initial=0))
     found = list(ASSIGNED.finditer(text)) or list(re.finditer(r"^(\w+)\s+(.+)$", text, re.DOTALL))
     for match in found:
-        span = body.root_span(Span(*(len(text[:i].encode()) for i in match.span())))
+        span = body.root_span(Span(offsets[match.start()], offsets[match.end()]))
         value = match.group(2)
         if value[:1] in ("'", '"') and value[-1:] == value[:1]:
             value = value[1:-1]
@@ -125,6 +127,7 @@ def _finish(stage: Stage, state: shell.State) -> None:
 
 def _read_shell(body: Layer, stage: Stage, state: shell.State) -> None:
     inner = shell.State(state.source, state.arity, Form.DOCKERFILE)
+    inner.growth, inner.launches = state.growth, state.launches
     image = stage.image
     inner.container = Container(image=Value(image.text, image.source_span(), not image.known)) if image else None
     inner.seed(stage.env)
@@ -159,5 +162,5 @@ def _word(value: str, span: Span, body: Layer, item: Item) -> Word:
     whole = raw == value
     layer = Layer(data, at, body, span, lambda t, s: json.dumps(t)[1:-1] if whole else None, json.dumps)
     text = data.decode("utf-8", "replace")
-    offsets = [len(text[:i].encode()) for i in range(len(text) + 1)] if not text.isascii() else range(len(text) + 1)
-    return Word(text, offsets, Span(0, len(data)), layer, item=item)
+    offsets = accumulate((len(char.encode()) for char in text), initial=0)
+    return Word(text, list(offsets), Span(0, len(data)), layer, item=item)

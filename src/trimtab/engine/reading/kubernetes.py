@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from trimtab.engine.command import Container, EnvUse, Form, Value
+from trimtab.engine.quantities import counted
 from trimtab.engine.reading import shell
 from trimtab.engine.reading.compose import value_of
 from trimtab.engine.reading.containers import Box, expanded
@@ -19,6 +20,8 @@ GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.int
 
 def read_container(node: Node, pod: Mapping[str, Node], yaml: Yaml, state: shell.State, managed: bool = False) -> bool:
     """Take the launch that a container is; `managed`: its entry point is KServe's own model server."""
+    if not state.launches.words:
+        return False
     entries = yaml.entries(node)
     env = environment(entries.get("env"), yaml)
     image = entries.get("image")
@@ -79,7 +82,7 @@ def _facts(entries: Mapping[str, Node], pod: Mapping[str, Node], yaml: Yaml) -> 
     return Container(
         image=value_of(entries.get("image"), yaml),
         gpus=gpus,
-        gpu_count=int(gpus.text) if gpus and gpus.text.isdecimal() else None,
+        gpu_count=counted(gpus.text) if gpus else None,
         shm_size=value_of(yaml.entries(volume.get("emptyDir")).get("sizeLimit"), yaml),
         shm_mount=value_of(shm.get("mountPath"), yaml) if shm else None,
         ipc=Value("host", value.span) if host_ipc and (value := value_of(pod.get("hostIPC"), yaml)) else None,

@@ -9,6 +9,8 @@ from trimtab.engine.reading import compose, config, dispatch, kubernetes, shell
 from trimtab.engine.reading.yaml import MappingNode, Node, ScalarNode, SequenceNode, Yaml, parse
 from trimtab.engine.source import Layer, Problem
 
+DEEPEST = 6
+"""Texts within texts (YAML in a string of YAML), as shell.DEEPEST."""
 LAUNCH = re.compile(r"vllm\s+serve|vllm\.entrypoints|vllm-openai")
 
 
@@ -52,7 +54,8 @@ def _take(node: MappingNode, yaml: Yaml, state: shell.State) -> set[int]:
     taken: set[int] = set()
     services = entries.get("services")
     if isinstance(services, MappingNode):
-        taken |= {id(n) for n in yaml.entries(services).values() if compose.read_service(n, yaml, state)}
+        nodes = {id(n): n for n in yaml.entries(services).values()}
+        taken |= {i for i, n in nodes.items() if compose.read_service(n, yaml, state)}
     if "args" not in entries and "command" in entries and _is_vllm_image(entries.get("image")):
         # another tool's way to say it (Ansible's docker_container)
         taken |= {id(n) for n in entries.values()} if compose.read_service(node, yaml, state) else set()
@@ -76,6 +79,8 @@ def _is_vllm_image(node: Node | None) -> bool:
 
 def _script(node: ScalarNode, yaml: Yaml, state: shell.State) -> None:
     """A string of another format that holds launches: a script, or a guide in Markdown."""
+    if yaml.layer.depth >= DEEPEST:
+        return
     layer = yaml.scalar(node)
     commands, problems = dispatch.read_inside(layer, state.source, state.arity)
     state.commands += commands

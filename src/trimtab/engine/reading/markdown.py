@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 from trimtab.engine.command import Arity, LaunchCommand, Source
 from trimtab.engine.source import Layer, Problem, Span
@@ -42,34 +43,39 @@ def blocks(layer: Layer) -> list[tuple[str, Layer]]:
     from markdown_it import MarkdownIt
 
     text = layer.data.decode("utf-8", "surrogateescape")
-    starts = [0, *(m.end() for m in re.finditer(r"\r\n|\n|\r", text))]
+    lines = _lines(text)
     found: list[tuple[str, Layer]] = []
     as_lists = CONTAINER.sub(lambda m: f"{m.group(1)}-   ".ljust(len(m.group()), "x")[: len(m.group())], text)
     for token in MarkdownIt("commonmark").parse(as_lists):
         if token.type not in ("fence", "code_block") or token.map is None:
             continue
         first = token.map[0] + (1 if token.type == "fence" else 0)
-        block = _block(token.content, first, starts, text, layer)
+        block = _block(token.content, first, lines, layer)
         if block is not None:
             words = re.findall(r"[\w+-]+", token.info)
             found.append((words[0].lower() if words else "", block))
     return found
 
 
-def _block(content: str, first: int, starts: list[int], text: str, layer: Layer) -> Layer | None:
+def _lines(text: str) -> list[tuple[int, str]]:
+    """Each line with the byte at which it begins."""
+    pieces = re.findall(r"[^\r\n]*(?:\r\n|\n|\r|$)", text)
+    starts = accumulate((len(piece.encode("utf-8", "surrogateescape")) for piece in pieces), initial=0)
+    return [(start, piece.rstrip("\r\n")) for start, piece in zip(starts, pieces, strict=False)]
+
+
+def _block(content: str, first: int, lines: list[tuple[int, str]], layer: Layer) -> Layer | None:
     """The block as a text of its own; None where its lines cannot be found again (tabs turned into blanks)."""
     at: list[int] = []
     offset = 0
-    for number, line in enumerate(content.splitlines(keepends=True), first):
-        if number >= len(starts):
+    for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", content), first):
+        if number >= len(lines):
             return None
-        stop = starts[number + 1] if number + 1 < len(starts) else len(text)
-        raw = text[starts[number] : stop].rstrip("\r\n")
+        start, raw = lines[number]
         body = line.rstrip("\r\n")
         if not raw.endswith(body):
             return None
-        begin = starts[number] + len(raw) - len(body)
-        offset = len(text[:begin].encode("utf-8", "surrogateescape"))
+        offset = start + len(raw[: len(raw) - len(body)].encode("utf-8", "surrogateescape"))
         for char in line:
             size = len(char.encode("utf-8", "surrogateescape"))
             at += range(offset, offset + size)
@@ -77,7 +83,7 @@ def _block(content: str, first: int, starts: list[int], text: str, layer: Layer)
     data = content.encode("utf-8", "surrogateescape")
     if len(at) != len(data):
         return None
-    indent = re.match(r"[ \t>]*", text[starts[first] :]) if first < len(starts) else None
+    indent = re.match(r"[ \t>]*", lines[first][1]) if first < len(lines) else None
     prefix = indent.group() if indent and not content.startswith(indent.group()) else ""
     end = offset if at else 0
     return Layer(data, [*at, end], layer, Span(at[0] if at else 0, end), lambda t, s: t.replace("\n", "\n" + prefix))

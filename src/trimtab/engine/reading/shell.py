@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand, Source
 from trimtab.engine.reading import arguments, docker
 from trimtab.engine.reading.containers import SHELLS, Box, entry_value, script_of, serves
+from trimtab.engine.reading.limits import Allowance
 from trimtab.engine.reading.shellwords import Variables, nested, word_of, words_of
 from trimtab.engine.source import Layer, Problem, Span, Word, gap_start
 from trimtab.messages import Message, msg
@@ -25,20 +26,8 @@ PLACEHOLDER = re.compile(
     rb"(?<![<\w])<(?=[A-Za-z0-9])[^<>\n|&;`'\"]*(?<![\s])>|(?<=[\w./:=-])<(?=[A-Za-z0-9])[\w ./-]*>"
 )
 CARRIERS = {
-    "ssh",
-    "tmux",
-    "screen",
-    "eval",
-    "su",
-    "xargs",
-    "script",
-    "watch",
-    "parallel",
-    "pdsh",
-    "clush",
-    "kubectl",
-    "docker",
-}
+    "ssh", "tmux", "screen", "eval", "su", "xargs", "script", "watch", "parallel", "pdsh", "clush", "kubectl", "docker",
+}  # fmt: skip
 DEEPEST = 6
 CONDITIONAL = {"if_statement", "case_statement", "while_statement", "for_statement", "list"}
 MOST_PROBLEMS = 50
@@ -80,10 +69,12 @@ class State(msgspec.Struct):
     depth: int = 0
     place: Place = msgspec.field(default_factory=Place)
     joined: set[tuple[Layer, int]] = msgspec.field(default_factory=set)
+    growth: Allowance = msgspec.field(default_factory=Allowance)
+    launches: Allowance = msgspec.field(default_factory=Allowance)
 
     @property
     def variables(self) -> Variables:
-        return Variables(self.scalars, self.arrays)
+        return Variables(self.scalars, self.arrays, self.growth)
 
     def seed(self, env: Mapping[str, EnvUse]) -> None:
         """Begin with these variables set and exported."""
@@ -266,11 +257,21 @@ def run(words: list[Word], env: dict[str, EnvUse], span: Span, state: State) -> 
 
 def _take(words: list[Word], start: arguments.Start, box: Box, state: State) -> None:
     program, rest = words[start.first : start.arguments], words[start.arguments :]
+    if refused(len(words) + len(box.env), box.span, state):
+        return
     state.commands.append(
         arguments.launch(
             rest, start.subcommand, box.form, state.source, box.span, box.env, box.facts, state.arity, program
         )
     )
+
+
+def refused(words: int, span: Span, state: State) -> bool:
+    """Whether a launch of so many words is more than is read, which is then told of."""
+    why = state.launches.refusal(words)
+    if why is not None and len(state.problems) < MOST_PROBLEMS and all(p.message != why for p in state.problems):
+        state.problems.append(state.source.problem(why, span))
+    return why is not None
 
 
 def read_box(box: Box, state: State) -> bool:
@@ -297,6 +298,7 @@ def _read_script(script: Word, box: Box, state: State) -> bool:
     if state.depth >= DEEPEST:
         return False
     inner = State(state.source, state.arity, box.form, container=box.facts, depth=state.depth + 1)
+    inner.growth, inner.launches = state.growth, state.launches
     inner.seed(box.env)
     layer = nested(script)
     if box.form is Form.COMPOSE:

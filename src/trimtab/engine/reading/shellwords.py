@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from trimtab.engine.reading.limits import Allowance
 from trimtab.engine.source import Layer, Span, Word
 
 if TYPE_CHECKING:
@@ -53,15 +54,16 @@ class Variables(msgspec.Struct, frozen=True):
 
     scalars: Mapping[str, Word]
     arrays: Mapping[str, tuple[Word, ...]]
+    allowance: Allowance = msgspec.field(default_factory=Allowance)
 
 
 def words_of(node: Node, layer: Layer, variables: Variables) -> list[Word]:
     """The words that one argument becomes: one, or more where an array or an unquoted list stands for it."""
     array = _array(node, variables)
-    if array is not None:
+    if array is not None and variables.allowance.take(len(array)):
         return list(array)
     if node.type in ("simple_expansion", "expansion"):
-        value = _lookup(node, variables)
+        value = _allowed(node, variables)
         if value is not None and value.known and re.search(r"\s", value.text):
             return split(value, Span(node.start_byte, node.end_byte))
         if value is not None and value.known and not value.text:
@@ -103,7 +105,7 @@ def _read(node: Node, layer: Layer, variables: Variables, pieces: Pieces, depth:
     elif kind == "ansi_c_string":
         _ansi(layer, node, pieces)
     elif kind in ("simple_expansion", "expansion"):
-        value = _lookup(node, variables)
+        value = _allowed(node, variables)
         if value is None or not value.known:
             pieces.known = False
             pieces.put(_slice(layer, node.start_byte, node.end_byte), node.start_byte)
@@ -165,6 +167,12 @@ def _ansi(layer: Layer, node: Node, pieces: Pieces) -> None:
         else:
             pieces.put_one(ANSI.get(escaped, escaped), offset)
         offset += len(found.encode("utf-8", "surrogateescape"))
+
+
+def _allowed(node: Node, variables: Variables) -> Word | None:
+    """The value of a variable, None where the file does not say or the text has grown too much already."""
+    value = _lookup(node, variables)
+    return value if value is not None and variables.allowance.take(1 + len(value.text) // 16) else None
 
 
 def _lookup(node: Node, variables: Variables) -> Word | None:

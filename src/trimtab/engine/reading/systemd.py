@@ -68,7 +68,7 @@ def _part(data: bytes, at: list[int], layer: Layer) -> Layer:
 
 
 def _command(body: Layer, state: shell.State) -> None:
-    words = [_specified(w) for w in shell.split_words(body, state, Variables(state.scalars, {}))]
+    words = [_specified(w) for w in shell.split_words(body, state, Variables(state.scalars, {}, state.growth))]
     span = body.root_span(Span(0, len(body.data)))
     if words:
         shell.run(words, dict(state.exported), span, state)

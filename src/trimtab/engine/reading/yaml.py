@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 
 import msgspec
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import MaxDepthExceededError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -17,6 +18,8 @@ from trimtab.messages import msg
 
 __all__ = ["MappingNode", "Node", "ScalarNode", "SequenceNode", "Yaml", "parse"]
 DEEPEST_MERGE = 20
+DEEPEST = 100
+"""Levels of nesting; no real file comes near, and reading takes a stack frame or more for each."""
 
 
 class Yaml(msgspec.Struct, frozen=True):
@@ -25,6 +28,7 @@ class Yaml(msgspec.Struct, frozen=True):
     layer: Layer
     documents: tuple[Node, ...]
     offsets: Sequence[int]
+    merged: dict[int, dict[str, Node]] = msgspec.field(default_factory=dict)
 
     def span(self, node: Node) -> Span:
         """The node in the layer; of a block scalar or collection without the white space after it."""
@@ -40,17 +44,21 @@ class Yaml(msgspec.Struct, frozen=True):
         """A mapping's values by key, with those that merge keys (`<<`) bring; empty for any other node."""
         return dict(self._entries(node, 0))
 
-    def _entries(self, node: Node | None, depth: int) -> Iterator[tuple[str, Node]]:
+    def _entries(self, node: Node | None, depth: int) -> dict[str, Node]:
+        """Worked out once for each mapping: aliases can bring one in any number of times, and into itself."""
         if not isinstance(node, MappingNode) or depth > DEEPEST_MERGE:
-            return
+            return {}
+        known = self.merged.get(id(node))
+        if known is not None:
+            return known
+        found = self.merged[id(node)] = {}
         for key, value in node.value:
             if isinstance(key, ScalarNode) and key.value == "<<":
                 sources = value.value if isinstance(value, SequenceNode) else [value]
                 for source in reversed(sources):
-                    yield from self._entries(source, depth + 1)
-        for key, value in node.value:
-            if isinstance(key, ScalarNode) and key.value != "<<":
-                yield key.value, value
+                    found |= self._entries(source, depth + 1)
+        found |= {key.value: value for key, value in node.value if isinstance(key, ScalarNode) and key.value != "<<"}
+        return found
 
     def words(self, node: Node | None) -> list[Word]:
         """A sequence's scalars as words, each knowing its place in the list."""
@@ -80,6 +88,7 @@ class Yaml(msgspec.Struct, frozen=True):
 def _loader() -> YAML:
     loader = YAML(typ="safe", pure=True)
     loader.composer.warn_double_anchors = False
+    loader.max_depth = DEEPEST
     return loader
 
 
@@ -91,6 +100,10 @@ def parse(layer: Layer, source: Source) -> Yaml | Problem:
         offsets = list(accumulate((len(c.encode("utf-8", "surrogateescape")) for c in text), initial=0))
     try:
         documents = tuple(n for n in _loader().compose_all(text) if n is not None)
+    except MaxDepthExceededError as e:
+        at = offsets[min(e.problem_mark.index, len(text))]
+        what = msg("This YAML is nested deeper than {most} levels.", most=DEEPEST)
+        return source.problem(what, layer.root_span(Span(at, at)))
     except MarkedYAMLError as e:
         template = layer.data.find(b"{{")
         if template >= 0:
@@ -103,6 +116,4 @@ def parse(layer: Layer, source: Source) -> Yaml | Problem:
     except (YAMLError, ValueError, OverflowError) as e:
         at = offsets[min(getattr(e, "position", 0), len(text))]
         return source.problem(msg("This is not valid YAML: {why}.", why=str(e)[:200]), layer.root_span(Span(at, at)))
-    except RecursionError:
-        return source.problem(msg("This YAML is nested too deeply to be read."), layer.root_span(Span(0, 0)))
     return Yaml(layer, documents, offsets)

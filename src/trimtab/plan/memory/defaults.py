@@ -344,7 +344,7 @@ def _estimates(given: Given, version: Release, cards: Sequence[Card]) -> bool:
 def _partition(given: Given, pipeline: int, model: ModelFacts) -> tuple[int, ...]:
     """VLLM_PP_LAYER_PARTITION ("16,32"), when it names as many layers as there are."""
     words = given.env.get("VLLM_PP_LAYER_PARTITION", "").split(",")
-    sizes = tuple(int(w) for w in words if w.strip().isdigit())
+    sizes = tuple(int(w) for w in words if w.strip().isdecimal() and len(w) < 18)
     return sizes if len(sizes) == pipeline and sum(sizes) == model.num_layers else ()
 
 

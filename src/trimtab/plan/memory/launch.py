@@ -103,13 +103,13 @@ def _compilation(flags: dict[str, object], command: LaunchCommand) -> None:
 
 
 def _numbers(use: FlagUse) -> list[int]:
-    return [int(n) for n in re.findall(r"\d+", use.value or "")]
+    return [int(n) for n in re.findall(r"\d{1,18}", use.value or "")]
 
 
 def _object(name: str, text: str) -> Mapping[str, object]:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise wrong_value(name, text) from error
     if not isinstance(found, dict):
         raise wrong_value(name, text)

@@ -10,7 +10,7 @@ import msgspec
 from trimtab.engine.command import FlagUse, LaunchCommand, Source, Span
 from trimtab.engine.editing import remove_flag, set_flag
 from trimtab.engine.flags import FlagTable
-from trimtab.engine.quantities import whole
+from trimtab.engine.quantities import counted, whole
 from trimtab.errors import ModelError, UsageError
 from trimtab.rules.rule import Fact, FactMissing, Fix, Grade
 from trimtab.rules.runner import release
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from trimtab.facts.model import ModelFacts
     from trimtab.plan.memory.card import Card
     from trimtab.plan.memory.whatif import WhatIf
+
+
+MOST_CARDS = 4096
+"""Ranks of the largest launch that is reckoned with."""
 
 
 class CommandContext(msgspec.Struct, frozen=True, dict=True):
@@ -119,15 +123,15 @@ class CommandContext(msgspec.Struct, frozen=True, dict=True):
         from trimtab.plan.memory.whatif import WhatIf
 
         needed = (self.integer("tensor-parallel-size", 1) or 1) * (self.integer("pipeline-parallel-size", 1) or 1)
+        if needed > MOST_CARDS or not self._splits():
+            return None
         if len(cards) == 1:
             cards = cards * needed
-        if not self._splits():
-            return None
         try:
             found = WhatIf(given_of(self.command), memory_release(self.version), self.require_model(), cards)
             found.budget()
-        except (UsageError, ModelError):
-            return None
+        except (UsageError, ModelError, ArithmeticError):
+            return None  # ArithmeticError: sizes of nothing or beyond all reason, which rules of their own name
         return found
 
     def _splits(self) -> bool:
@@ -146,8 +150,8 @@ class CommandContext(msgspec.Struct, frozen=True, dict=True):
         text = self.command.get(name)
         if text is None:
             return default
-        digits = text.replace("_", "").strip()
-        return int(digits) if digits.isdigit() else default
+        found = counted(text)
+        return default if found is None else found
 
     def size(self, name: str) -> int | None:
         """The flag's value as vLLM reads a size ("32k" is 32,000, "32K" 32,768); None when absent, auto or no size."""

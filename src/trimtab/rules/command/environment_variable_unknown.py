@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import lru_cache
 
-from trimtab.engine.command import EnvUse
+from trimtab.engine.command import EnvUse, Source
 from trimtab.engine.flags import history
 from trimtab.messages import msg
 from trimtab.rules.command import words
@@ -39,11 +40,17 @@ def check(context: CommandContext) -> Iterator[Finding]:
 
 def is_ours(context: CommandContext, name: str) -> bool:
     """Whether the name looks like vLLM's or like the list of devices, and the text has no use of its own for it."""
-    if name == DEVICES or re.search(rf"\$[({{]?{re.escape(name)}\b", context.command.source.text):
+    if name == DEVICES or name in used_by(context.command.source):
         return False
     return (name.startswith("VLLM_") and not name.startswith(ELSEWHERE)) or bool(
         get_close_matches(name, [DEVICES], 1, 0.92)
     )
+
+
+@lru_cache(maxsize=4)
+def used_by(source: Source) -> frozenset[str]:
+    """The names of which the text takes the value."""
+    return frozenset(re.findall(r"\$[({]?(\w+)", source.text))
 
 
 def judged(context: CommandContext, use: EnvUse) -> Finding | None:

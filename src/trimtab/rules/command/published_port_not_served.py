@@ -19,7 +19,7 @@ from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 DEFAULT = 8000
-INSIDE = re.compile(r"(?:.*:)?(\d+)(?:-(\d+))?(?:/tcp)?")
+INSIDE = re.compile(r"(?:.*:)?(\d{1,5})(?:-(\d{1,5}))?(?:/tcp)?")
 
 
 def check(context: CommandContext) -> Iterator[Finding]:

@@ -56,7 +56,7 @@ def among(spec: FlagSpec, choices: tuple[str, ...], value: str) -> bool:
         return True
     if spec.name in CASELESS:
         return value.upper() in {choice.upper() for choice in choices}
-    return value in choices or (value.isdigit() and str(int(value)) in choices)
+    return value in choices or (value.isdecimal() and (value.lstrip("0") or "0") in choices)
 
 
 def judged(context: CommandContext, use: FlagUse, spec: FlagSpec, choices: tuple[str, ...], value: str) -> Finding:

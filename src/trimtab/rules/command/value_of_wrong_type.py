@@ -21,10 +21,10 @@ from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Fix, Grade, Rule, Severity
 
 INTEGER = re.compile(r"\s*[+-]?\d+(?:_\d+)*\s*")
-SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)([kKmMgGtT])\s*")
+SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)([kKmMgGtT])\s*")
 BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-PAIRS = re.compile(r"\w+=\d+(?:,\w+=\d+)*")
+PAIRS = re.compile(r"\w+=\d{1,18}(?:,\w+=\d{1,18})*")
 # These take a list, or also a bare number (the level, as -O does).
 NOT_OBJECTS = ("--allowed-origins", "--allowed-methods", "--allowed-headers", "--compilation-config")
 Fault = tuple[Message, str | None, Grade]
@@ -141,7 +141,7 @@ def structured(context: CommandContext, use: FlagUse, spec: FlagSpec, value: str
         return None  # vLLM up to 0.9 also reads key=number pairs
     try:
         found = json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         items = (item.split("=") for item in value.split(",")) if pairs else ()
         text = msg(
             "{flag} takes JSON, and {value} is none: {reason}",

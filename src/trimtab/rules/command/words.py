@@ -84,7 +84,7 @@ def parsed(text: str) -> Any:
     """The value of JSON text; the text itself where it is none."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
