@@ -6,6 +6,7 @@ Usage: python benchmarks/memory_accuracy.py [--rows] [--cross-validate]
 from __future__ import annotations
 
 import argparse
+import timeit
 from collections.abc import Callable, Iterable, Sequence
 
 from memory_cases import OBSERVED, TERMS, Case, again, predict, reasons, records, source_of, version_of
@@ -27,6 +28,7 @@ def main() -> None:
     print(f"{len(rows)} records; {total} are counted: release known to the minor, known card and model, no fork")
     print(f"{len(cases)} predicted, {left} left out with a reason in excluded.csv ({left / total:.0%})")
     print(f"flags that are the version's defaults: {sum(c.null_flags for c in cases)}")
+    speed(cases)
     tables(cases)
     verdicts(cases)
     worst(cases)
@@ -37,6 +39,12 @@ def main() -> None:
             print(line(case))
         for row, reason in out:
             print(f"left out {row['id']}: {reason}")
+
+
+def speed(cases: Sequence[Case]) -> None:
+    """Milliseconds of one budget in process, the best of three."""
+    took = sorted(min(timeit.repeat(lambda c=case: again(c), number=1, repeat=3)) * 1000 for case in cases)  # type: ignore[misc]
+    print(f"one budget takes {took[len(took) // 2]:.2f} ms (median), {took[-1]:.2f} ms at most")
 
 
 def tables(cases: Sequence[Case]) -> None:

@@ -72,6 +72,7 @@ FITTED = (
     Fitted(context, "LOADED_HOPPER_GIB", 0.06),
     Fitted(context, "LOADED_ROCM_GIB", 0.06),
     Fitted(context, "RESERVED_SLACK_GIB", 0.0),
+    Fitted(context, "UNIFIED_HOST_GIB", 0.0),
     Fitted(context, "NCCL_GIB", 0.0),
     Fitted(context, "NCCL_PCIE_GIB", 0.0),
     Fitted(context, "NCCL_LATER_PCIE_GIB", 0.0),
@@ -83,6 +84,7 @@ FITTED = (
     Fitted(activation, "HYPER_STREAMS", 4),
     Fitted(encoder, "CROSS_WIDTHS", 10),
     Fitted(graphs, "LAYER_BYTES", 0.143 * MIB, term="graphs", unit=MIB),
+    Fitted(graphs, "NCCL_LAYER_BYTES", 0.0, term="graphs", unit=MIB),
     Fitted(graphs, "PIECE_BYTES", 0.19 * MIB, term="graphs", unit=MIB),
     Fitted(graphs, "WHOLE_BYTES", 0.143 * MIB, "v1", "graphs", MIB),
     Fitted(graphs, "WHOLE_BYTES", 0.143 * MIB, "v2", "graphs", MIB),
@@ -160,6 +162,8 @@ def cross_validate(cases: Sequence[Case], again: Callable[[Case], Case]) -> None
     print(f"{'':26}{'value':>8}{'refit':>8}{'range':>16}{'stands':>14}" + "".join(f"{n:>14}" for n in GROUPS))
     for fitted in FITTED:
         found = points(fitted, cases, again)
+        best = refit(found, fitted.value)
+        told = fitted.value if best is None else best
         cells = [spread(abs(p.error) for p in found)]
         ranges: list[float] = []
         for name, key in GROUPS.items():
@@ -170,8 +174,7 @@ def cross_validate(cases: Sequence[Case], again: Callable[[Case], Case]) -> None
                 if fitted.term == "kv" and not fitted.counted:
                     held = shifts[name]
                     identity = point.case.row["id"]
-                    held[identity] = held.get(identity, 0.0) + point.slope * (at - fitted.value)
-        best = refit(found, fitted.value)
+                    held[identity] = held.get(identity, 0.0) + point.slope * (at - told)
         refitted = "-" if best is None else f"{best / fitted.unit:.3g}"
         span = f"{min(ranges):.3g} to {max(ranges):.3g}" if ranges else "-"
         print(f"{fitted.title:26}{fitted.value / fitted.unit:8.3g}{refitted:>8}{span:>16}"
@@ -186,8 +189,8 @@ def named(found: Sequence[Point]) -> str:
 
 
 def overall(cases: Sequence[Case], shifts: Mapping[str, Mapping[str, float]]) -> None:
-    print("\nKV cache, relative error in percent and share of the card (median / 90th percentile), with every constant "
-          "refitted without\nthe record, its card, release or model")  # fmt: skip
+    print("\nKV cache, relative error in percent and share of the card (median / 90th percentile), with what every "
+          "constant's refit\nchanges when the record, its card, release or model is left out of it")  # fmt: skip
     for source in sorted({source_of(c.row) for c in cases}):
         chosen = [c for c in cases if source_of(c.row) == source]
         chosen = [

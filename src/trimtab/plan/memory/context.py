@@ -26,6 +26,9 @@ LOADED_HOPPER_GIB = 0.22
 """The same with FlashAttention 3 on Hopper from 0.11: measured on H200; 0.06 with NCCL, which loads them before."""
 LOADED_ROCM_GIB = 1.6
 """HIP's libraries and workspaces: a start of 0.6.3 on MI300X leaves this unexplained else."""
+UNIFIED_HOST_GIB = 2.3
+"""Where CPU and GPU share the memory, what the host's processes and caches grow by: 2.2 to 2.7 on GB10 in 0.11 to 0.19,
+2 to 4 in 0.28; from 0.30 no more than elsewhere."""
 NCCL_GIB = 1.0
 """NCCL channels and custom all-reduce buffers of one group: 1.51 - 0.51, measured with 2 x H200."""
 NCCL_PCIE_GIB = 0.17
@@ -48,8 +51,8 @@ class Context(msgspec.Struct, frozen=True):
     counted: Derived[float]
 
 
-def context(settings: Settings, model: ModelFacts, card: Card, weights_gib: float) -> Context:
-    """The parts before and after vLLM's snapshot, in GiB; `weights_gib`: what this rank reads of the checkpoint."""
+def context(settings: Settings, model: ModelFacts, card: Card) -> Context:
+    """The parts before and after vLLM's snapshot, in GiB."""
     if card.vendor == "cpu":
         process = Derived(CPU_PROCESS_GIB, "GiB", "Python, PyTorch and vLLM in one worker", "assumed")
         return Context(Derived(0.0, "GiB", "no device context", "computed"), process)
@@ -59,8 +62,8 @@ def context(settings: Settings, model: ModelFacts, card: Card, weights_gib: floa
     before = base + (nccl if after else 0.0)
     loaded = _loaded(settings, card, nccl > 0)
     fused = fusion_bytes(settings, model) / GIB
-    cached = _page_cache(settings, card, weights_gib)
-    counted = loaded + fused + cached + (0.0 if after else nccl)
+    host = _host(settings, card)
+    counted = loaded + fused + host + (0.0 if after else nccl)
     if (0, 6, 5) <= settings.version < (0, 7):
         counted += RESERVED_SLACK_GIB
     if counts_context(settings.version, settings.engine):
@@ -78,7 +81,7 @@ def context(settings: Settings, model: ModelFacts, card: Card, weights_gib: floa
                 "loaded_gib": loaded,
                 "nccl_gib": 0.0 if after else nccl,
                 "fused_all_reduce_gib": round(fused, 3),
-                "page_cache_gib": round(cached, 3),
+                "host_gib": host,
             },
             note="vLLM utils/mem_utils.py memory_profiling",
         ),
@@ -102,13 +105,10 @@ def _loaded(settings: Settings, card: Card, nccl: bool) -> float:
     return found
 
 
-def _page_cache(settings: Settings, card: Card, weights_gib: float) -> float:
-    """Where CPU and GPU share memory, the checkpoint's pages in the host's cache count as taken before 0.11.2.
-
-    cudaMemGetInfo leaves them out of what is free; from 0.11.2 the host's available memory is read instead
-    (utils/mem_utils.py `MemorySnapshot.measure`: Orin, Thor and Spark).
-    """
-    return weights_gib if card.unified and card.vendor == "nvidia" and settings.version < (0, 11, 2) else 0.0
+def _host(settings: Settings, card: Card) -> float:
+    """What the host's processes take while the model loads, where CPU and GPU share the memory (GB10, Jetson)."""
+    unified = card.unified and card.vendor == "nvidia"
+    return UNIFIED_HOST_GIB if unified and settings.engine == "V1" and settings.version < (0, 29) else 0.0
 
 
 def _nccl(settings: Settings, card: Card) -> float:

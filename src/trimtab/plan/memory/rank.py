@@ -66,7 +66,7 @@ def _rank(
     held = weights(settings, model, stage)
     whole = stored is not model and loads_before_quantising(settings.version)
     loading = weights(settings, stored, stage).value if whole else held.value
-    outside = context(settings, model, card, held.value)
+    outside = context(settings, model, card)
     peak = activation(settings, model, stage, samples=samples)
     graphs = graph_memory(settings, model, stage)
     deducted = deducted_graphs(settings, model, stage)
