@@ -17,7 +17,8 @@ from trimtab.facts.model import ModelFacts
 from trimtab.messages import Message, msg
 from trimtab.plan.memory.budget import Budget, budget
 from trimtab.plan.memory.card import Card
-from trimtab.plan.memory.defaults import Given, resolve
+from trimtab.plan.memory.defaults import resolve
+from trimtab.plan.memory.given import Given
 from trimtab.plan.memory.verdict import SAFE_HEADROOM_GIB
 from trimtab.plan.memory.versions import release
 from trimtab.plan.parallel import refusals

@@ -124,3 +124,20 @@ def test_nccl_inside_graphs_wants_more_room() -> None:
     old, new = (planned(model, v, "8xL4", tensor_parallel_size=8) for v in ("0.5.4", "0.19"))
     assert old.verdict == "unsafe_headroom"
     assert new.verdict == "fits"
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "runner"),
+    [
+        ("0.27", {}, "v2"),
+        ("0.27", {"speculative_config": {"method": "ngram", "num_speculative_tokens": 3}}, "v1"),
+        ("0.27", {"speculative_config": {"method": "eagle3", "num_speculative_tokens": 3}}, "v2"),
+        ("0.32", {"speculative_config": {"method": "ngram", "num_speculative_tokens": 3}}, "v2"),
+        ("0.27", {"enable_prompt_embeds": True}, "v1"),
+        ("0.29", {"enable_prompt_embeds": True}, "v2"),
+        ("0.29", {"enable_dbo": True}, "v1"),
+        ("0.30", {"logits_processors": "some.module:Processor"}, "v1"),
+    ],
+)
+def test_the_v1_runner_serves_what_v2_lacks(version: str, flags: dict[str, object], runner: str) -> None:
+    assert planned(config("qwen3-8b"), version, "H100", **flags).settings.runner == runner

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from trimtab.plan.memory.budget import Budget, budget
 from trimtab.plan.memory.card import Card, cards_of
-from trimtab.plan.memory.defaults import Given, resolve
+from trimtab.plan.memory.defaults import resolve
+from trimtab.plan.memory.given import Given
 from trimtab.plan.memory.launch import given_of
 from trimtab.plan.memory.rank import Rank
 from trimtab.plan.memory.settings import Settings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from trimtab.facts.drafting import draft_method
@@ -14,43 +13,19 @@ from trimtab.facts.serving import mxfp4_padding
 from trimtab.messages import Message, msg
 from trimtab.plan.memory.caches import is_packed
 from trimtab.plan.memory.card import Card
+from trimtab.plan.memory.given import Given
 from trimtab.plan.memory.graphs import capture_sizes
-from trimtab.plan.memory.settings import Engine, Runner, Settings, Usage
+from trimtab.plan.memory.runner import runner_of
+from trimtab.plan.memory.settings import Engine, Settings, Usage
 from trimtab.plan.memory.versions import (
     Release,
     async_scheduling_default,
-    default_runner,
     default_utilization,
     fits_length,
     hybrid_prefix_caching,
     offloads_weights,
     v1_is_default,
 )
-
-
-class Given(msgspec.Struct, frozen=True):
-    """What a launch says: vLLM's flag names (underscores) to values, its environment, and how it is started."""
-
-    flags: Mapping[str, object]
-    env: Mapping[str, str] = msgspec.field(default_factory=dict)
-    usage: Usage = "server"
-
-    def number(self, name: str) -> int | None:
-        """A whole number above 0; what is not one counts as not given."""
-        value = self.flags.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-    def real(self, name: str, default: float) -> float:
-        value = self.flags.get(name)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else default
-
-    def text(self, name: str) -> str | None:
-        value = self.flags.get(name)
-        return value if isinstance(value, str) else None
-
-    def switch(self, name: str) -> bool | None:
-        value = self.flags.get(name)
-        return value if isinstance(value, bool) else None
 
 
 def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[Card]) -> Settings:
@@ -60,7 +35,6 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
     pipeline = given.number("pipeline_parallel_size") or 1
     engine = _engine(given, version, cards)
     hybrid = any(x.recurrent for x in model.layers)
-    runner = _runner(given, version, model, engine, hybrid)
     longest = given.number("max_model_len")
     if longest is None or longest < 1:
         longest = model.max_positions or 2048
@@ -73,6 +47,8 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
     if prefix is None:
         prefix = engine == "V1" and (not hybrid or hybrid_prefix_caching(version))
     kv_dtype = _kv_dtype(given, version, model)
+    mamba_mode = _mamba_mode(given, version, model, prefix, hybrid)
+    runner = runner_of(given, version, model, engine, method=method, mamba_mode=mamba_mode)
     eager = bool(given.switch("enforce_eager")) or any(c.vendor == "cpu" for c in cards)
     sizes = _sizes(given) or capture_sizes(version, seqs, tokens, 1 + drafted)
     settings = Settings(
@@ -106,7 +82,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         draft_tensor_parallel_size=draft_ranks,
         disable_hybrid_kv_cache_manager=bool(given.switch("disable_hybrid_kv_cache_manager")),
         async_scheduling=_async(given, version, pipeline, method),
-        mamba_cache_mode=_mamba_mode(given, version, model, prefix, hybrid),
+        mamba_cache_mode=mamba_mode,
         ssm_bytes=_ssm_bytes(given, model),
         mamba_block_size=given.number("mamba_block_size"),
         assumed=tuple(assumed),
@@ -158,15 +134,6 @@ def _engine(given: Given, version: Release, cards: Sequence[Card]) -> Engine:
         return "V1" if asked == "1" else "V0"
     capability = min((c.capability for c in cards), default=8.0)
     return "V1" if v1_is_default(version, capability) else "V0"
-
-
-def _runner(given: Given, version: Release, model: ModelFacts, engine: Engine, hybrid: bool) -> Runner:
-    asked = given.env.get("VLLM_USE_V2_MODEL_RUNNER")
-    if asked in ("0", "1"):
-        return "v2" if asked == "1" else "v1"
-    if engine == "V0":
-        return "v1"
-    return default_runner(version, model.architecture, moe=any(x.moe for x in model.layers), hybrid=hybrid)
 
 
 def _chunked(given: Given, version: Release, engine: Engine, model: ModelFacts, longest: int) -> bool:

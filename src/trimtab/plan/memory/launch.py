@@ -8,19 +8,22 @@ from collections.abc import Callable, Mapping
 
 from trimtab.engine.command import FlagUse, LaunchCommand
 from trimtab.engine.quantities import whole, wrong_value
-from trimtab.plan.memory.defaults import Given
+from trimtab.plan.memory.given import Given
 
 WHOLE = (
     "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "data_parallel_size_local",
-    "decode_context_parallel_size",
+    "decode_context_parallel_size", "prefill_context_parallel_size",
     "max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size", "kv_cache_memory_bytes",
     "num_gpu_blocks_override", "max_loras", "max_lora_rank", "mamba_block_size",
 )  # fmt: skip
 REAL = ("gpu_memory_utilization", "cpu_offload_gb", "swap_space", "kv_offloading_size")
-TEXT = ("dtype", "kv_cache_dtype", "quantization", "mamba_cache_mode", "mamba_ssm_cache_dtype")
+TEXT = (
+    "dtype", "kv_cache_dtype", "quantization", "mamba_cache_mode", "mamba_ssm_cache_dtype", "logits_processors",
+)  # fmt: skip
 SWITCHES = (
     "enforce_eager", "enable_chunked_prefill", "enable_prefix_caching", "enable_expert_parallel", "enable_lora",
     "language_model_only", "skip_mm_profiling", "disable_hybrid_kv_cache_manager", "async_scheduling",
+    "enable_dbo", "kv_sharing_fast_prefill", "enable_prompt_embeds",
 )  # fmt: skip
 FROM_COMPILATION = ("cudagraph_mode", "cudagraph_capture_sizes")
 

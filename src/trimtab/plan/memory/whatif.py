@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.budget import Budget, budget
 from trimtab.plan.memory.card import Card
-from trimtab.plan.memory.defaults import Given, resolve
+from trimtab.plan.memory.defaults import resolve
+from trimtab.plan.memory.given import Given
 from trimtab.plan.memory.versions import Release
 
 FITTING = ("fits", "unsafe_headroom")
