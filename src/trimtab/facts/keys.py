@@ -11,6 +11,9 @@ from trimtab.messages import msg
 LARGEST = 1 << 40
 """No key of a model's config is larger (the largest known vocabularies, contexts and widths are below 2^31)."""
 
+BESIDE = "beside the decoder: "
+"""How a missing fact begins that leaves heads, layers and experts known: a tower's weights, say."""
+
 
 class Keys:
     """A view of one config mapping. Several names for the same fact are tried in order; null counts as absent.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from trimtab.facts.architectures.defaults import defaults_for
 from trimtab.facts.architectures.registry import architecture_of, build
 from trimtab.facts.architectures.shape import Shape
-from trimtab.facts.keys import Keys
+from trimtab.facts.keys import BESIDE, Keys
 from trimtab.facts.layers import Draft, LayerFacts, Tower
 from trimtab.facts.overlay import pack_head, pack_layers
 from trimtab.facts.packing import read_quantisation
@@ -84,6 +84,11 @@ class ModelFacts(msgspec.Struct, frozen=True, dict=True):
     @property
     def num_layers(self) -> int:
         return len(self.layers)
+
+    @property
+    def decoder_known(self) -> bool:
+        """Whether heads, layers and experts are read, whatever is missing of the parts beside them."""
+        return all(name.startswith(BESIDE) for name in self.missing)
 
     @property
     def element_bytes(self) -> int:

@@ -17,7 +17,7 @@ from trimtab.facts.model import read_model
 @pytest.mark.parametrize("entry", entries(), ids=lambda e: e.ids[0])
 def test_entry_reads_without_gaps(entry: Entry) -> None:
     facts = read_model(entry.config)
-    assert facts.missing == ()
+    assert facts.decoder_known
     assert facts.num_layers > 0
     if entry.parameters is not None:
         assert facts.parameters == entry.parameters
@@ -72,6 +72,17 @@ def test_models_without_a_chat_template() -> None:
     assert not find_model("lmsys/vicuna-13b-v1.5").facts().base_model
     assert find_model("meta-llama/Llama-2-13b-hf").facts().base_model
     assert find_model("meta-llama/Llama-2-13b-chat-hf").facts().chat_template
+
+
+def test_what_is_beside_the_decoder_may_be_unknown() -> None:
+    facts = find_model("Qwen/Qwen3.8-Flash-Next-FP8").facts()
+    assert facts.decoder_known
+    assert facts.missing
+    assert (facts.heads, facts.num_layers) == (24, 48)
+
+
+def test_tunes_of_llama_30b_have_its_heads() -> None:
+    assert {find_model(i).facts().heads for i in ("<llama-33b>", "lmsys/vicuna-33b-v1.3")} == {52}
 
 
 def test_a_placeholder_names_a_model() -> None:

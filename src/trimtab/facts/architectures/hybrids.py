@@ -27,7 +27,7 @@ from trimtab.facts.architectures.recurrent import (
 )
 from trimtab.facts.architectures.shape import Shape, read_shape
 from trimtab.facts.architectures.traits import Traits
-from trimtab.facts.keys import Keys
+from trimtab.facts.keys import BESIDE, Keys
 from trimtab.facts.layers import Attention, LayerFacts, Moe
 from trimtab.facts.weights import Weight
 
@@ -81,7 +81,8 @@ def qwen_next(keys: Keys, traits: Traits) -> Outline:
     sparse = moe_layers(keys, shape.layers) if moe else [False] * shape.layers
     types = keys.texts("layer_types")
     every = keys.integer("full_attention_interval", low=1) or 4
-    full = [types[i] == "full_attention" if i < len(types) else (i + 1) % every == 0 for i in range(shape.layers)]
+    whole = ("full_attention", "indexed_attention")
+    full = [types[i] in whole if i < len(types) else (i + 1) % every == 0 for i in range(shape.layers)]
     kinds = [("full" if f else "gdn", "moe" if s else "mlp") for f, s in zip(full, sparse, strict=True)]
 
     def parts(mixer: str, feed: str) -> LayerFacts:
@@ -91,6 +92,12 @@ def qwen_next(keys: Keys, traits: Traits) -> Outline:
         return joined(body, fed, shape)
 
     return assembled(keys, shape, kinds, parts, traits)
+
+
+def qwen4_exp(keys: Keys, traits: Traits) -> Outline:
+    """Qwen3.8-Flash-Next (vllm/models/qwen4_exp): Qwen3-Next's mixers and experts, and more not reckoned yet."""
+    keys.missing.append(f"{BESIDE}the n-gram table, indexers and hyper-connections")
+    return qwen_next(keys, traits)
 
 
 def kimi_linear(keys: Keys, traits: Traits) -> Outline:

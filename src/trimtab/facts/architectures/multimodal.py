@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from trimtab.facts.architectures import audio, bridged, towers
 from trimtab.facts.architectures.defaults import defaults_for
-from trimtab.facts.keys import Keys
+from trimtab.facts.keys import BESIDE, Keys
 from trimtab.facts.layers import Tower
 
 TowerBuilder = Callable[[Keys, Keys, int], Tower]
@@ -18,6 +18,7 @@ WRAPPERS: dict[str, tuple[str | None, TowerBuilder | None]] = {
     "Qwen3VLMoeForConditionalGeneration": ("Qwen3MoeForCausalLM", towers.qwen_vision),
     "Qwen3_5ForConditionalGeneration": ("Qwen3_5ForCausalLM", towers.qwen_vision),
     "Qwen3_5MoeForConditionalGeneration": ("Qwen3_5MoeForCausalLM", towers.qwen_vision),
+    "Qwen4ExpForConditionalGeneration": ("Qwen4ExpForCausalLM", towers.qwen_vision),
     "Mistral3ForConditionalGeneration": (None, towers.pixtral_vision),
     "PixtralForConditionalGeneration": ("MistralForCausalLM", towers.pixtral_vision),
     "LlavaForConditionalGeneration": (None, towers.llava_vision),
@@ -130,7 +131,7 @@ def _tower(
         outer.assumed.append(f"the audio encoder of {architecture} is not counted: its size is not known")
         return None
     if builder is None:
-        outer.missing.append(f"the vision tower's weights ({architecture})")
+        outer.missing.append(f"{BESIDE}the vision tower's weights ({architecture})")
         return None
     model_type = nested.text("model_type") or outer.text("model_type")
     defaults = {**defaults_for(f"{model_type}_{kind}"), **defaults_for(model_type)}

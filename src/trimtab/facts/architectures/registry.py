@@ -20,6 +20,7 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
     "Qwen3NextForCausalLM": (hybrids.qwen_next, LLAMA),
     "Qwen3_5ForCausalLM": (hybrids.qwen_next, LLAMA),
     "Qwen3_5MoeForCausalLM": (hybrids.qwen_next, LLAMA),
+    "Qwen4ExpForCausalLM": (hybrids.qwen4_exp, LLAMA),
     "KimiLinearForCausalLM": (hybrids.kimi_linear, LLAMA),
     "Glm5NextForCausalLM": (hybrids.kimi_linear, NOPE),
     "JambaForCausalLM": (hybrids.jamba, NOPE),

@@ -51,7 +51,8 @@ def _intermediate(keys: Keys, hidden: int, factor: int | None) -> int:
     names = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff", "hidden_dim")
     found = keys.integer(*names, low=1, high=LARGEST_WIDTH)
     if found is not None:
-        return found
+        # Qwen 1 counts gate and up together (vLLM: models/qwen.py).
+        return found // 2 if keys.text("model_type") == "qwen" else found
     if factor is not None:
         return hidden * factor
     return keys.required("intermediate_size")

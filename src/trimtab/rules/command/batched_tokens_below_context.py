@@ -28,7 +28,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
         return
     length = context.integer("max-model-len")
     if length is None:
-        length = context.require_model().max_positions
+        length = context.require_decoder().max_positions
     if tokens >= length or (not is_off(context.command.last("enable-chunked-prefill")) and length > LONG_CONTEXT):
         return
     yield Finding(

@@ -54,6 +54,12 @@ class CommandContext(msgspec.Struct, frozen=True, dict=True):
             raise FactMissing(Fact.MODEL)
         return self.model
 
+    def require_decoder(self) -> ModelFacts:
+        """The model's facts, of whose decoder none is missing; its memory need not be known."""
+        if self.model is None or not self.model.decoder_known:
+            raise FactMissing(Fact.MODEL)
+        return self.model
+
     def require_config(self) -> ModelFacts:
         """What the model's config says in so many words, whether or not its architecture is known."""
         if self.model is None:

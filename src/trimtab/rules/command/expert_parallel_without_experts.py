@@ -20,7 +20,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
     use = context.command.last("enable-expert-parallel")
     if use is None or use.negated:
         return
-    model = context.require_model()
+    model = context.require_decoder()
     if not model.layers or any(layer.moe for layer in model.layers):
         return
     yield Finding(

@@ -26,7 +26,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
     tp = context.integer("tensor-parallel-size", 1) or 1
     if use is None or tp <= 1:
         return
-    model = context.require_model()
+    model = context.require_decoder()
     if not heads_allow(model, tp):
         return  # the heads' own rules speak
     cut = first_cut(context, model, tp)

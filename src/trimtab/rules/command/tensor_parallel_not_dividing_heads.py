@@ -21,7 +21,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
     tp = context.integer("tensor-parallel-size", 1) or 1
     if use is None or tp <= 1:
         return
-    heads = context.require_model().heads
+    heads = context.require_decoder().heads
     if heads <= 0 or heads % tp == 0:
         return
     legal = [n for n in range(1, tp + 1) if heads % n == 0]

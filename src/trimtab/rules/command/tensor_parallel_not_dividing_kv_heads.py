@@ -21,7 +21,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
     tp = context.integer("tensor-parallel-size", 1) or 1
     if use is None or tp <= 1:
         return
-    model = context.require_model()
+    model = context.require_decoder()
     if model.heads % tp or any(layer.attention and layer.attention.kind == "mla" for layer in model.layers):
         return  # the heads' own rule speaks
     kv = model.kv_heads
