@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -119,3 +121,20 @@ def test_a_thousand_commands_in_two_seconds() -> None:
     reading = read_commands((SERVE.strip() + " --max-model-len 4096 --x '{\"a\": 1}'\n") * 1000)
     assert len(reading.commands) == 1000
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("before", ["{", "{1", "{1..", "{1..2", "{{", "a{", '"${', "${x/{"])
+def test_a_brace_before_any_character_does_not_end_the_process(before: str) -> None:
+    for char in ("ü", "\uffff", "\U00031860", "\U00053540", "\U000e0001", "\U0010fffd"):
+        text = f"vllm serve m --served-model-name {before}{char} --seed {before}{char}"
+        code = f"from trimtab.engine.command import read_commands; print(len(read_commands({text!r}, 'x.sh').commands))"
+        if char == "\U00053540":
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=60)
+            assert (done.returncode, done.stderr) == (0, b"")
+        read_commands(text)
+        read_commands(f"services:\n  a:\n    image: vllm/vllm-openai\n    command: -x {before}{char}\n", "x.yaml")
+
+
+def test_what_stands_after_a_brace_is_kept() -> None:
+    (command,) = read_commands("vllm serve m --served-model-name {模型} --seed 1").commands
+    assert command.get("served-model-name") == "{模型}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand, Source
-from trimtab.engine.reading import arguments, docker
+from trimtab.engine.reading import arguments, docker, grammar
 from trimtab.engine.reading.containers import SHELLS, Box, entry_value, script_of, serves
 from trimtab.engine.reading.limits import Allowance
 from trimtab.engine.reading.shellwords import Variables, nested, word_of, words_of
@@ -20,30 +19,15 @@ from trimtab.engine.source import Layer, Problem, Span, Word, gap_start
 from trimtab.messages import Message, msg
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node
 
-PLACEHOLDER = re.compile(
-    rb"(?<![<\w])<(?=[A-Za-z0-9])[^<>\n|&;`'\"]*(?<![\s])>|(?<=[\w./:=-])<(?=[A-Za-z0-9])[\w ./-]*>"
-)
 CARRIERS = {
     "ssh", "tmux", "screen", "eval", "su", "xargs", "script", "watch", "parallel", "pdsh", "clush", "kubectl", "docker",
 }  # fmt: skip
 DEEPEST = 6
 CONDITIONAL = {"if_statement", "case_statement", "while_statement", "for_statement", "list"}
 MOST_PROBLEMS = 50
-PROMPT = re.compile(rb"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+[^\s$#]*)?\$ |^[ \t]*!(?=\w)", re.MULTILINE)
-# PowerShell and cmd: a backtick or caret at the end of a line, with no other of its kind on the line.
-FOREIGN_CONTINUATION = re.compile(rb"^([^\n`^]*[ \t])[`^](?=\r?\n)", re.MULTILINE)
-LONE_OPERATOR = re.compile(rb"(?<=[ \t])(?:==|=~)(?=[ \t]*(?:[&|>;]|\\?\r?$))", re.MULTILINE)
 LAUNCH = re.compile(rb"vllm\s+serve|vllm\.entrypoints|vllm-openai")
-
-
-@cache
-def _parser() -> Parser:
-    import tree_sitter
-    import tree_sitter_bash
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -95,26 +79,18 @@ def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list
 
 def read_layer(layer: Layer, state: State) -> None:
     """Read one text into `state`."""
-    tree = _parser().parse(_masked(layer.data))
+    root = grammar.parse(grammar.masked(layer.data))
     found = len(state.commands)
-    for node, place in _statements(tree.root_node):
+    for node, place in _statements(root):
         state.place = place
         _HANDLERS[node.type](node, layer, state)
-    _report_errors(tree.root_node, layer, state, state.commands[found:])
-
-
-def _masked(data: bytes) -> bytes:
-    """The text with what is not shell made shell, each byte in its place: `<model>`, prompts, other continuations."""
-    data = PLACEHOLDER.sub(lambda m: b"x" * len(m.group()), data)
-    data = PROMPT.sub(lambda m: b" " * len(m.group()), data)
-    data = LONE_OPERATOR.sub(b"xx", data)
-    return FOREIGN_CONTINUATION.sub(lambda m: m.group(1) + b"\\", data)
+    _report_errors(root, layer, state, state.commands[found:])
 
 
 def split_words(layer: Layer, state: State, variables: Variables | None = None) -> list[Word]:
     """The words of a text that no shell reads (a compose `command`): quotes count, line ends are blanks."""
     blank = re.sub(rb"[\r\n]", b" ", layer.data)
-    root = _parser().parse(re.sub(rb"[;|&<>()`#]", b"x", blank)).root_node
+    root = grammar.parse(re.sub(rb"[;|&<>()`#]", b"x", blank))
     _report_errors(root, layer, state, None)
     words: list[Word] = []
     for node, _ in _statements(root):
