@@ -34,6 +34,7 @@ RULES: dict[str, str] = {
     "CMD021": "command.flag_newer_than_vllm",
     "CMD022": "command.load_format_without_quantisation",
     "CMD023": "command.configuration_key_unknown",
+    "CMD024": "command.typographic_character",
     "CMD101": "command.tensor_parallel_not_dividing_heads",
     "CMD102": "command.tensor_parallel_not_dividing_kv_heads",
     "CMD103": "command.tensor_parallel_cutting_quantisation_groups",

@@ -39,6 +39,8 @@ def kind_of(filename: str | None, data: bytes) -> str:
     name = (filename or "").rpartition("/")[2].lower()
     if re.match(r"(?:docker|container)file", name):
         return "dockerfile"
+    if name == "makefile":
+        return "shell"
     return BY_SUFFIX.get(name[name.rfind(".") :] if "." in name else "") or sniff(data)
 
 

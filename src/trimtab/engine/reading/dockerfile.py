@@ -13,10 +13,12 @@ from trimtab.engine.command import Arity, Container, EnvUse, Form, LaunchCommand
 from trimtab.engine.reading import shell
 from trimtab.engine.reading.containers import Box
 from trimtab.engine.source import Item, Layer, Listing, Problem, Word
+from trimtab.messages import msg
 
 INSTRUCTION = re.compile(rb"[ \t]*([A-Za-z]+)[ \t]+")
 COMMENT = re.compile(rb"[ \t]*#")
 HEREDOC = re.compile(rb"<<-?[\"']?(\w+)")
+FLAG = re.compile(rb"(?:^|[\s\"'\[,])--\w")
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 ASSIGNED = re.compile(r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'[^']*'|(?:\\.|[^\s"'])*)""")
 ESCAPE = re.compile(rb"#[ \t]*escape[ \t]*=[ \t]*`", re.IGNORECASE)
@@ -109,10 +111,14 @@ def _set(stage: Stage, body: Layer) -> None:
 
 
 def _finish(stage: Stage, state: shell.State) -> None:
+    found = len(state.commands)
     for shell_form in (stage.entry, stage.cmd if stage.entry is None else None):
         if shell_form is not None and _listed(shell_form) is None:
             _read_shell(shell_form, stage, state)
+            if stage.entry is None and len(state.commands) == found:
+                _report_shell_form(stage, state)
             return
+    _report_shell_form(stage, state)
     entry = _listed(stage.entry) if stage.entry else None
     args = (_listed(stage.cmd) if stage.cmd else None) or []
     last = stage.cmd or stage.entry
@@ -123,6 +129,16 @@ def _finish(stage: Stage, state: shell.State) -> None:
     first = stage.entry or last
     span = Span(first.root_span(Span(0, len(first.data))).start, last.root_span(Span(0, len(last.data))).end)
     shell.read_box(Box(Form.DOCKERFILE, span, facts, entry, args, stage.env, image), state)
+
+
+def _report_shell_form(stage: Stage, state: shell.State) -> None:
+    """Arguments for vLLM that Docker hands to a shell instead: CMD is no JSON list."""
+    body, image = stage.cmd, stage.image
+    starts_vllm = b"vllm" in stage.entry.data if stage.entry else image is not None and "vllm-openai" in image.text
+    if body is None or not starts_vllm or _listed(body) is not None or not FLAG.search(body.data):
+        return
+    what = msg("CMD is no JSON list of strings, so the entry point gets /bin/sh -c and one text, not these arguments.")
+    state.problems.append(state.source.problem(what, body.root_span(Span(0, len(body.data)))))
 
 
 def _read_shell(body: Layer, stage: Stage, state: shell.State) -> None:

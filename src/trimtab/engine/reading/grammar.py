@@ -16,6 +16,8 @@ PROMPT = re.compile(rb"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+[^\s$#]*)?
 # PowerShell and cmd: a backtick or caret at the end of a line, with no other of its kind on the line.
 FOREIGN_CONTINUATION = re.compile(rb"^([^\n`^]*[ \t])[`^](?=\r?\n)", re.MULTILINE)
 LONE_OPERATOR = re.compile(rb"(?<=[ \t])(?:==|=~)(?=[ \t]*(?:[&|>;]|\\?\r?$))", re.MULTILINE)
+# A comment amid a command, as `# this one`: a command that prints nothing.
+INLINE_COMMENT = re.compile(rb"`#[^`\n]*`")
 # https://github.com/tree-sitter/tree-sitter-bash/issues/337: the scanner of 0.25.1 looks a character there up in a
 # table of bytes, and the process dies.
 BRACE = re.compile(rb"(\{\d*(?:\.\.\d*)?)([\xc2-\xf4][\x80-\xbf]+)")
@@ -39,5 +41,6 @@ def masked(data: bytes) -> bytes:
     """The text with what is not shell made shell: `<model>`, prompts, other continuations."""
     data = PLACEHOLDER.sub(lambda m: b"x" * len(m.group()), data)
     data = PROMPT.sub(lambda m: b" " * len(m.group()), data)
+    data = INLINE_COMMENT.sub(lambda m: b" " * len(m.group()), data)
     data = LONE_OPERATOR.sub(b"xx", data)
     return FOREIGN_CONTINUATION.sub(lambda m: m.group(1) + b"\\", data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trimtab.engine.command import Arity, LaunchCommand, Source
-from trimtab.engine.reading import compose, config, dispatch, kubernetes, shell
+from trimtab.engine.reading import arguments, compose, config, dispatch, kubernetes, shell
 from trimtab.engine.reading.yaml import MappingNode, Node, ScalarNode, SequenceNode, Yaml, parse
 from trimtab.engine.source import Layer, Problem
 
@@ -40,12 +40,19 @@ def _walk(root: Node, yaml: Yaml, state: shell.State) -> None:
         seen.add(id(node))
         if isinstance(node, MappingNode):
             taken = _take(node, yaml, state)
-            stack += [v for _, v in reversed(node.value) if id(v) not in taken]
+            templates = _templates(node)
+            stack += [v for k, v in reversed(node.value) if id(v) not in taken and k not in templates]
             seen |= taken
         elif isinstance(node, SequenceNode):
-            stack += list(reversed(node.value))
+            stack += [] if _argv(node, yaml, state) else list(reversed(node.value))
         elif isinstance(node, ScalarNode) and LAUNCH.search(node.value):
             _script(node, yaml, state)
+
+
+def _templates(node: MappingNode) -> list[Node]:
+    """Keys of a compose file that start nothing themselves: what its services merge in (`x-base: &base`)."""
+    keys = [key for key, _ in node.value if isinstance(key, ScalarNode)]
+    return [key for key in keys if key.value.startswith("x-")] if any(k.value == "services" for k in keys) else []
 
 
 def _take(node: MappingNode, yaml: Yaml, state: shell.State) -> set[int]:
@@ -71,6 +78,16 @@ def _take(node: MappingNode, yaml: Yaml, state: shell.State) -> set[int]:
     if {"repository", "command"} <= set(entries) and kubernetes.read_container(node, {}, yaml, state):
         taken.add(id(entries["command"]))
     return taken
+
+
+def _argv(node: SequenceNode, yaml: Yaml, state: shell.State) -> bool:
+    """Take the launch that a bare list of words is (`["vllm", "serve", "org/m", "--port", "1"]`)."""
+    words = yaml.words(node) if all(isinstance(n, ScalarNode) for n in node.value) else []
+    start = arguments.find_start(words)
+    if start is None or start.arguments == len(words):
+        return False
+    shell.run(words, {}, yaml.layer.root_span(yaml.span(node)), state)
+    return True
 
 
 def _is_vllm_image(node: Node | None) -> bool:

@@ -120,7 +120,8 @@ def _assignment(node: Node, layer: Layer, state: State, exported: bool = False) 
         return
     name = (name_node.text or b"").decode()
     if value is not None and value.type == "array":
-        state.arrays[name] = tuple(w for child in value.named_children for w in words_of(child, layer, state.variables))
+        more = [w for child in value.named_children for w in words_of(child, layer, state.variables)]
+        state.arrays[name] = (*_kept(name, node, layer, state), *more) if _is_appended(node) else tuple(more)
         return
     word = _assigned(node, value, layer, state)
     state.scalars[name] = word
@@ -132,8 +133,21 @@ def _assigned(node: Node, value: Node | None, layer: Layer, state: State) -> Wor
     if value is None:
         return Word("", [node.end_byte], Span(node.end_byte, node.end_byte), layer)
     word = word_of(value, layer, state.variables)
-    appended = any(child.type == "+=" for child in node.children)
-    return Word(word.text, word.at, word.span, word.layer, False) if appended or state.place.conditional else word
+    open_end = _is_appended(node) or state.place.conditional
+    return Word(word.text, word.at, word.span, word.layer, False) if open_end else word
+
+
+def _is_appended(assignment: Node) -> bool:
+    return any(child.type == "+=" for child in assignment.children)
+
+
+def _kept(name: str, assignment: Node, layer: Layer, state: State) -> tuple[Word, ...]:
+    """The words of an array that is added to; with one that is not known where it may have been passed over."""
+    before = state.arrays.get(name, ())
+    if not state.place.conditional:
+        return before
+    size = len(name)
+    return (*before, Word(f"${name}", [assignment.start_byte] * (size + 2), Span(0, 0), layer, False))
 
 
 def _env(node: Node, name: str, word: Word, layer: Layer) -> EnvUse:
