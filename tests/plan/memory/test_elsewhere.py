@@ -141,3 +141,24 @@ def test_nccl_inside_graphs_wants_more_room() -> None:
 )
 def test_the_v1_runner_serves_what_v2_lacks(version: str, flags: dict[str, object], runner: str) -> None:
     assert planned(config("qwen3-8b"), version, "H100", **flags).settings.runner == runner
+
+
+def test_what_the_v2_sampler_holds_a_sequence_counts_from_0_27() -> None:
+    """Qwen3-14B-AWQ on L40S with 0.28: 8 sequences had 0.15 GiB more than 256, beside what their batches take."""
+    model = find_model("Qwen/Qwen3-14B-AWQ").facts()
+    few, many, old = (
+        planned(model, v, "L40S", max_num_seqs=n, max_model_len=8192).tightest.context
+        for v, n in (("0.28", 8), ("0.28", 256), ("0.26", 256))
+    )
+    states = 248 * 151936 * 4.125 / (1 << 30)
+    assert many.counted.value - few.counted.value == pytest.approx(states, abs=0.001)
+    assert many.uncounted_gib == 0
+    assert old.uncounted_gib == pytest.approx(256 * 151936 * 4.125 / (1 << 30), abs=0.001)
+
+
+def test_only_the_last_stage_samples() -> None:
+    """Two L4 in a pipeline, Qwen3-14B-AWQ, 0.28: the first stage had 14.04 GiB."""
+    model = find_model("Qwen/Qwen3-14B-AWQ").facts()
+    made = planned(model, "0.28", "2xL4", pipeline_parallel_size=2, max_model_len=8192)
+    assert made.tightest.stage.first
+    assert made.tightest.kv_cache.value == pytest.approx(14.04, abs=0.05)

@@ -10,7 +10,8 @@ from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.card import Card
 from trimtab.plan.memory.fusion import fusion_bytes
 from trimtab.plan.memory.settings import Settings
-from trimtab.plan.memory.versions import counts_context, peak_rule, snapshot_after_nccl
+from trimtab.plan.memory.versions import counts_context, counts_what_is_gone, peak_rule, snapshot_after_nccl
+from trimtab.plan.parallel import Stage
 
 CONTEXT_GIB = 0.51
 """A fresh process's CUDA context with PyTorch's kernels on it: measured on H200, torch 2.11 (CUDA 13)."""
@@ -18,7 +19,7 @@ CONTEXT_SMALL_GIB = 0.28
 """The same on consumer and workstation cards: 0.35 non-torch in all was logged on a 3090 by 0.6.4."""
 LOADED_GIB = 0.04
 """Kernel modules loaded between the snapshot and the end of the profile run: 0.01-0.09 in logs of 0.7 to 0.26."""
-LOADED_BY_RELEASE = (((0, 27), 0.28), ((0, 21), 0.21), ((0, 20), 0.14))
+LOADED_BY_RELEASE = (((0, 27), 0.13), ((0, 21), 0.21), ((0, 20), 0.14))
 """The same in later releases, which load more libraries (FlashInfer's sampler from 0.21, PyTorch 2.13 from 0.27)."""
 RESERVED_SLACK_GIB = 0.2
 """What 0.6.5 and 0.6.6 count too: segments held for the weights beyond them (utils.py memory_profiling)."""
@@ -33,9 +34,9 @@ NCCL_GIB = 1.0
 """NCCL channels and custom all-reduce buffers of one group: 1.51 - 0.51, measured with 2 x H200."""
 NCCL_PCIE_GIB = 0.17
 """The same without NVLink: 0.20-0.25 non-torch in all was logged by 0.7 to 0.10 on PCIe cards."""
-NCCL_LATER_PCIE_GIB = 0.25
-"""Channels that NCCL of 0.20 and later opens at the first large message without NVLink, after the snapshot: four starts
-with TP 2 leave 0.1 to 0.75."""
+NCCL_LATER_PCIE_GIB = 0.1
+"""Channels that NCCL of 0.20 and later opens at the first large message without NVLink, after the snapshot: of four
+starts with TP 2 three leave 0 to 0.1, one without peer access 0.75."""
 NCCL_PIPELINE_GIB = 0.91
 """Point-to-point channels of a pipeline: 1.42 - 0.51, measured with 2 x H200."""
 
@@ -45,13 +46,15 @@ CPU_PROCESS_GIB = 0.9
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What a rank's process holds outside PyTorch. `before`: held when the snapshot is taken; `counted`: charged."""
+    """What a rank's process holds beside weights and activation. `before`: held when the snapshot is taken; `counted`:
+    charged; `uncounted_gib`: taken later and charged by no term."""
 
     before: Derived[float]
     counted: Derived[float]
+    uncounted_gib: float = 0.0
 
 
-def context(settings: Settings, model: ModelFacts, card: Card) -> Context:
+def context(settings: Settings, model: ModelFacts, card: Card, stage: Stage) -> Context:
     """The parts before and after vLLM's snapshot, in GiB."""
     if card.vendor == "cpu":
         process = Derived(CPU_PROCESS_GIB, "GiB", "Python, PyTorch and vLLM in one worker", "assumed")
@@ -63,7 +66,9 @@ def context(settings: Settings, model: ModelFacts, card: Card) -> Context:
     loaded = _loaded(settings, card, nccl > 0)
     fused = fusion_bytes(settings, model) / GIB
     host = _host(settings, card)
-    counted = loaded + fused + host + (0.0 if after else nccl)
+    states = _penalty_states(settings, model) / GIB if stage.last else 0.0
+    charged = states if counts_what_is_gone(settings.version) else 0.0
+    counted = loaded + fused + host + charged + (0.0 if after else nccl)
     if (0, 6, 5) <= settings.version < (0, 7):
         counted += RESERVED_SLACK_GIB
     if counts_context(settings.version, settings.engine):
@@ -82,9 +87,11 @@ def context(settings: Settings, model: ModelFacts, card: Card) -> Context:
                 "nccl_gib": 0.0 if after else nccl,
                 "fused_all_reduce_gib": round(fused, 3),
                 "host_gib": host,
+                "sampler_states_gib": round(charged, 3),
             },
             note="vLLM utils/mem_utils.py memory_profiling",
         ),
+        states - charged,
     )
 
 
@@ -103,6 +110,14 @@ def _loaded(settings: Settings, card: Card, nccl: bool) -> float:
     if 9.0 <= card.capability < 10.0 and settings.version >= (0, 11):
         return max(found, LOADED_HOPPER_GIB)
     return found
+
+
+def _penalty_states(settings: Settings, model: ModelFacts) -> int:
+    """The V2 runner's counts of every token and mask of the prompt's, a row a sequence
+    (0.27 v1/worker/gpu/sample/penalties.py): made after the weights, counted from 0.27."""
+    if settings.runner != "v2" or model.task != "generate":
+        return 0
+    return settings.max_num_seqs * (model.vocab_size * 4 + model.vocab_size // 8)
 
 
 def _host(settings: Settings, card: Card) -> float:

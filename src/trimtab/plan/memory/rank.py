@@ -66,7 +66,7 @@ def _rank(
     held = weights(settings, model, stage)
     whole = stored is not model and loads_before_quantising(settings.version)
     loading = weights(settings, stored, stage).value if whole else held.value
-    outside = context(settings, model, card)
+    outside = context(settings, model, card, stage)
     peak = activation(settings, model, stage, samples=samples)
     graphs = graph_memory(settings, model, stage)
     deducted = deducted_graphs(settings, model, stage)
@@ -78,7 +78,14 @@ def _rank(
         {"total_gib": card.total_gib, "gpu_memory_utilization": settings.gpu_memory_utilization},
     )
     kv_cache = _kv_cache(settings, card, requested, held, outside, peak, deducted)
-    used = outside.before.value + outside.counted.value + held.value + peak.value + max(0.0, kv_cache.value)
+    used = (
+        outside.before.value
+        + outside.counted.value
+        + outside.uncounted_gib
+        + held.value
+        + peak.value
+        + max(0.0, kv_cache.value)
+    )
     headroom = Derived(
         card.total_gib - used - (graphs.value if settings.graphs else 0.0),
         "GiB",

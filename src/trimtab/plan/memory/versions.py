@@ -184,6 +184,12 @@ def group_size_slack(v: Release) -> float | None:
     return 1.5 if v >= (0, 18) else 1.25
 
 
+def counts_what_is_gone(v: Release) -> bool:
+    """From 0.27 all that became less free since the snapshot counts, tensors of the runner's own included; before,
+    what "Model loading took" and what the profile run added (utils/mem_utils.py `memory_profiling`)."""
+    return v >= (0, 27)
+
+
 def loads_before_quantising(v: Release) -> bool:
     """Whether --quantization fp8 on a 16-bit checkpoint first holds all of it: up to 0.15 layers are made in 16 bit,
     from 0.16 on the meta device (model_executor/layers/quantization/fp8.py)."""
