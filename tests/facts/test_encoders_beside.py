@@ -40,7 +40,14 @@ DEEPSEEK_OCR = {
         "v_head_dim": 128, "vocab_size": 129280, "max_position_embeddings": 8192, "torch_dtype": "bfloat16",
     },
 }  # fmt: skip
+MOLMO_7B_D = {
+    "architectures": ["MolmoForCausalLM"], "model_type": "molmo", "attention_layer_norm": False,
+    "embedding_size": 152064, "vocab_size": 152064, "hidden_size": 3584, "intermediate_size": 37888,
+    "max_position_embeddings": 4096, "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
+    "qkv_bias": True, "weight_tying": False, "tie_word_embeddings": False, "torch_dtype": "float32",
+}  # fmt: skip
 PUBLISHED = {
+    "Molmo-7B-D": (MOLMO_7B_D, 8_021_025_280),
     "MiniCPM-V-2_6": (MINICPM_V_26, 8_099_175_152),
     "Qwen2-Audio-7B": (QWEN2_AUDIO, 8_397_094_912),
     "DeepSeek-OCR": (DEEPSEEK_OCR, 3_336_106_240),
@@ -99,3 +106,19 @@ def test_an_unsized_ear_is_said() -> None:
     config = {"architectures": ["Gemma3nForConditionalGeneration"], "model_type": "gemma3n", "text_config": QWEN,
               "audio_config": {"hidden_size": 1536}}  # fmt: skip
     assert any("audio encoder" in a for a in read_model(config).assumed)
+
+
+def test_phi3_vision_is_clip_without_its_last_layer_and_a_bridge() -> None:
+    found = towers({
+        "architectures": ["Phi3VForCausalLM"], "model_type": "phi3_v", "hidden_size": 3072, "intermediate_size": 8192,
+        "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 32, "vocab_size": 32064,
+        "max_position_embeddings": 131072, "sliding_window": 131072, "tie_word_embeddings": False,
+        "torch_dtype": "bfloat16", "img_processor": {"image_dim_out": 1024, "name": "clip_vision_model"},
+    })  # fmt: skip
+    clip_23_layers, bridge = 290_909_184, 22_034_432
+    assert sum(w.parameters for w in found["vision"].weights) == clip_23_layers + bridge
+
+
+def test_a_tower_that_cannot_be_sized_is_named_though_the_config_does_not_mention_it() -> None:
+    config = {**QWEN, "architectures": ["Phi4MMForCausalLM"], "model_type": "phi4mm", "torch_dtype": "bfloat16"}
+    assert any("vision tower" in fact for fact in read_model(config).missing)

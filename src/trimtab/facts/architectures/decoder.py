@@ -168,7 +168,7 @@ def windows(keys: Keys, traits: Traits, layers: int) -> list[tuple[int | None, i
 
 def outline(keys: Keys, shape: Shape, traits: Traits, layers: tuple[LayerFacts, ...]) -> Outline:
     """Put embedding and head around `layers`."""
-    tied = keys.flag("tie_word_embeddings", "tie_embeddings", default=traits.tied)
+    tied = keys.flag("tie_word_embeddings", "tie_embeddings", "weight_tying", default=traits.tied)
     embedding = [Weight("embed_tokens", "embedding", (Span(shape.vocab),), shape.hidden, "vocab")]
     if traits.learned_positions is not None:
         rows = keys.required("max_position_embeddings", "n_positions") + traits.learned_positions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trimtab.facts.architectures import audio, bridged, towers
+from trimtab.facts.architectures import audio, bridged, clips, towers
 from trimtab.facts.architectures.defaults import defaults_for
 from trimtab.facts.keys import BESIDE, Keys
 from trimtab.facts.layers import Tower
@@ -33,7 +33,8 @@ WRAPPERS: dict[str, tuple[str | None, TowerBuilder | None]] = {
     "Glm5NextForConditionalGeneration": ("Glm5NextForCausalLM", None),
     "Step3VLForConditionalGeneration": ("Step3TextForCausalLM", None),
     "Step3p7ForConditionalGeneration": ("Step3p5ForCausalLM", None),
-    "Phi3VForCausalLM": ("Phi3ForCausalLM", None),
+    "Phi3VForCausalLM": ("Phi3ForCausalLM", clips.phi3_vision),
+    "MolmoForCausalLM": ("MolmoForCausalLM", clips.molmo_vision),
     "Phi4MMForCausalLM": ("Phi3ForCausalLM", None),
     "MiniCPMO": ("Qwen2ForCausalLM", bridged.minicpm_vision),
     "Idefics3ForConditionalGeneration": (None, towers.idefics3_vision),
@@ -55,7 +56,7 @@ WRAPPERS: dict[str, tuple[str | None, TowerBuilder | None]] = {
 }
 """Architecture -> its decoder (None: as the nested config says) and its tower's builder (None: size not known)."""
 
-ALWAYS_SEES = ("DeepseekOCRForCausalLM",)
+ALWAYS_SEES = ("DeepseekOCRForCausalLM", "Phi3VForCausalLM", "MolmoForCausalLM")
 """Architectures whose tower is of one size, whatever their config says of it."""
 HEARING: dict[str, TowerBuilder] = {
     "Qwen2AudioForConditionalGeneration": audio.qwen2_audio,
@@ -117,6 +118,8 @@ def build_towers(top: Keys, architecture: str, text_hidden: int) -> tuple[Tower,
     seen = _tower(outer, outer.sub("vision_config", "vit_config"), WRAPPERS[architecture][1], architecture, text_hidden)
     if seen is None and architecture in ALWAYS_SEES:
         seen = _tower(outer, Keys({}), WRAPPERS[architecture][1], architecture, text_hidden)
+    elif seen is None and WRAPPERS[architecture][1] is None and architecture not in HEARING:
+        outer.missing.append(f"{BESIDE}the vision tower's weights ({architecture})")
     heard = _tower(outer, outer.sub("audio_config"), HEARING.get(architecture), architecture, text_hidden, "audio")
     return tuple(tower for tower in (seen, heard) if tower is not None)
 
@@ -131,7 +134,6 @@ def _tower(
         outer.assumed.append(f"the audio encoder of {architecture} is not counted: its size is not known")
         return None
     if builder is None:
-        outer.missing.append(f"{BESIDE}the vision tower's weights ({architecture})")
         return None
     model_type = nested.text("model_type") or outer.text("model_type")
     defaults = {**defaults_for(f"{model_type}_{kind}"), **defaults_for(model_type)}

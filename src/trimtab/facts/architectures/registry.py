@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from trimtab.facts.architectures import deepseek_v4, eagle, encoders, hybrids, mixed, step
+from trimtab.facts.architectures import clips, deepseek_v4, eagle, encoders, hybrids, mixed, step
 from trimtab.facts.architectures.decoder import Outline, build_decoder
 from trimtab.facts.architectures.drafts import with_drafts
 from trimtab.facts.architectures.multimodal import WRAPPERS, build_towers, decoder_architecture
@@ -57,6 +57,7 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
     "Gemma3nForCausalLM": (mixed.gemma3n, TIED),
     "MiMoV2FlashForCausalLM": (mixed.mimo_v2, LLAMA),
     "MiMoV2ForCausalLM": (mixed.mimo_v2, LLAMA),
+    "MolmoForCausalLM": (clips.molmo, Traits(o_bias=False)),
     "MllamaForCausalLM": (mixed.mllama, LLAMA),
     **dict.fromkeys(
         (
