@@ -81,12 +81,12 @@ class Keys:
         found = self.integer(*names, low=low, high=high)
         return default if found is None else found
 
-    def number(self, *names: str) -> float | None:
+    def number(self, *names: str, low: float = 0, high: float = LARGEST) -> float | None:
         for name in names:
             value = self.config.get(name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
                 raise _wrong(name, value)
             return float(value)
         return None

@@ -191,7 +191,7 @@ def _torchao(keys: Keys) -> Quantisation:
 
 def _gguf(keys: Keys) -> Quantisation:
     """Each tensor has its own type, which `gguf_model` lays over the weights; `bits` is a mean for all of them."""
-    bits = keys.number("bits")
+    bits = keys.number("bits", high=64)
     if bits is None:
         return Quantisation("gguf", ())
     return Quantisation("gguf", (Group(Scheme("gguf", bits, scale_bytes=0)),), lm_head=True)

@@ -33,7 +33,7 @@ def deepseek_vl2_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
     """SigLIP from timm and a down-sampling projector (deepseek_vl2.py)."""
     hidden, layers = v.integer("width", low=1) or 1152, v.integer("layers", low=1, high=1024) or 27
     heads, patch = v.integer("heads", low=1) or 16, v.integer("patch_size", low=1) or 14
-    inner = int(hidden * (v.number("mlp_ratio") or 3.7362))
+    inner = int(hidden * (v.number("mlp_ratio", high=1024) or 3.7362))
     side = (v.integer("image_size", low=1) or 384) // patch
     s = VitShape(hidden, layers, heads, inner, 3 * patch * patch, side * side)
     return Tower("vision", vit_weights(v, s, Vit()) + _mlp(top, text_hidden), hidden, inner, layers)

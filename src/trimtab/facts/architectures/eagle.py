@@ -30,8 +30,8 @@ def eagle3(keys: Keys, traits: Traits) -> Outline:
     target = keys.integer("target_hidden_size", low=1) or shape.hidden
     states = keys.integer("num_aux_hidden_states", low=1) or 3
     drafted = keys.integer("draft_vocab_size", low=1) or shape.vocab
-    first, *rest = decoder_layers(keys, shape, traits)
-    layers = (_wide(first, shape.hidden), *rest)
+    found_layers = decoder_layers(keys, shape, traits)
+    layers = (*(_wide(layer, shape.hidden) for layer in found_layers[:1]), *found_layers[1:])
     found = outline(keys, shape, traits, layers)
     fc = matrix("fc", "mtp", shape.hidden, states * target)
     head = (

@@ -237,7 +237,7 @@ def lfm2(keys: Keys, traits: Traits) -> Outline:
     if keys.flag("block_auto_adjust_ff_dim"):
         of = keys.integer("block_multiple_of", low=1) or 1
         width = int(2 * width / 3)
-        width = int((keys.number("block_ffn_dim_multiplier") or 1) * width)
+        width = int((keys.number("block_ffn_dim_multiplier", high=1024) or 1) * width)
         width = -(-width // of) * of
     moe = read_moe(keys, width)
     sparse = moe_layers(keys, shape.layers) if moe else [False] * shape.layers

@@ -42,7 +42,9 @@ def vit_shape(v: Keys) -> VitShape:
     )
     layers = v.required("depth", "num_hidden_layers", "vt_num_hidden_layers")
     heads = v.required("num_heads", "num_attention_heads", "vt_num_attention_heads")
-    inner = v.integer("intermediate_size", "vt_intermediate_size") or int(hidden * (v.number("mlp_ratio") or 4))
+    inner = v.integer("intermediate_size", "vt_intermediate_size") or int(
+        hidden * (v.number("mlp_ratio", high=1024) or 4)
+    )
     patch, channels = _side(v, "patch_size") or 14, v.integer("num_channels", "in_channels", "in_chans") or 3
     frames = v.integer("temporal_patch_size") or 1
     side = (_side(v, "image_size") or 0) // max(1, patch)
@@ -159,7 +161,7 @@ def intern_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
     s = vit_shape(v)
     rms = v.text("norm_type") == "rms_norm"
     kind = Vit(norm_bias=not rms, class_token=True, final_norm=False, layer_scale=True)
-    ratio = top.number("downsample_ratio") or 0.5
+    ratio = top.number("downsample_ratio", low=2**-10, high=1) or 0.5
     wide = int(s.hidden * round(1 / ratio) ** 2)
     weights = vit_weights(v, s, kind, qk_norm=v.flag("qk_normalization", "use_qk_norm"))
     projector = (
@@ -194,7 +196,7 @@ def llama4_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
     """Llama 4's tower with its pixel-shuffle adapter (mllama4.py)."""
     s = vit_shape(v)
     kind = Vit(patch_bias=False, class_token=True, pre_norm=True)
-    ratio = v.number("pixel_shuffle_ratio") or 0.5
+    ratio = v.number("pixel_shuffle_ratio", low=2**-10, high=1) or 0.5
     wide = int(s.hidden / ratio / ratio)
     middle, out = v.required("projector_input_dim"), v.required("projector_output_dim")
     projector = (
