@@ -63,7 +63,7 @@ def reported() -> Iterator[tuple[str, str, str]]:
 def flips(case: Case) -> Iterator[tuple[str, str, str]]:
     """Launches that differ from a successful record by one flag; only where nothing else changes with it (V1)."""
     settings, seen = case.budget.settings, case.row["observed"]
-    if seen["startup_error"] or settings.engine != "V1":
+    if seen["startup_error"] or settings.engine != "V1" or settings.kv_cache_memory_bytes is not None:
         return
     tokens, held = seen["kv_cache_tokens"], seen["weights_gib_per_gpu"]
     windows = any(c.cache.kind != "full" for c in case.budget.layout.caches)
