@@ -17,7 +17,7 @@ ENTRIES = {"server": "OPENAI_API_SERVER", "offline": "LLM_CLASS"}
 
 def rows(made: Sources, build: str) -> list[Record]:
     """One row for each entry, memory threshold and exceptional card; none where the version does not choose."""
-    if not _v1(made):
+    if not v1_is_default(made):
         seqs = _seqs_of_v0(made)
         return [{"entry": entry, "from_gib": 0, "max_num_seqs": seqs} for entry in ENTRIES] if seqs else []
     lines = _lines(made)
@@ -36,7 +36,7 @@ def rows(made: Sources, build: str) -> list[Record]:
     return found
 
 
-def _v1(made: Sources) -> bool:
+def v1_is_default(made: Sources) -> bool:
     """Whether the V1 engine runs where nothing is said: the rows here are its defaults, the V0 engine had others."""
     known = made.get("vllm.envs", "environment_variables")
     return bool(known["VLLM_USE_V1"]()) if "VLLM_USE_V1" in known else bool(_lines(made))

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from . import batch, environment, records, registered
+from .generations import engines, meanings
 from .parsers import CLI_MODULES, serve_parser, server_parser, sources
 from .records import Record
 from .slices import Sources
@@ -19,11 +20,17 @@ def build(root: Path, version: str) -> Record:
     """The table of the version unpacked at `root`: the CUDA build's flags, and where the CPU build's differ."""
     cuda, cpu = (sources(root, version, build) for build in ("cuda", "cpu"))
     flags, cpu_flags = _flags(cuda, root), _flags(cpu, root)
+    generations = engines(root, batch.v1_is_default(cuda))
+    for name, told in meanings(root, generations, flags | cpu_flags).items():
+        for found in (flags, cpu_flags):
+            if name in found:
+                found[name] |= told
     changed = [r for name, r in cpu_flags.items() if r != flags.get(name)]
     parser = server_parser(cuda)
     return {
         "version": version,
         "minor": ".".join(version.split(".")[:2]),
+        "engines": " ".join(generations),
         "accepts": _accepts(parser),
         "absent_on_cpu": " ".join(name for name in flags if name not in cpu_flags),
         "flags": list(flags.values()),

@@ -86,6 +86,50 @@ def test_diff_of_no_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert "latest" in capsys.readouterr().err
 
 
+def test_every_flag_and_variable_is_explained_in_both_languages() -> None:
+    table = flags.FlagTable.for_version()
+    variables = {v.name for minor in flags.minors() for v in flags.FlagTable.for_version(minor).environment}
+    for name in (*flags.known_names(), *sorted(variables)):
+        found = explain(name, table)
+        assert found is not None, name
+        assert found.words is not None, name
+        assert found.words.what.en.strip().endswith("."), name
+        assert found.words.what.zh.endswith("。"), name
+        assert found.words.what.en not in (name, ""), name
+
+
+def test_every_flag_that_is_gone_says_what_to_do() -> None:
+    gone = [name for name in flags.known_names() if (span := flags.history(name)) and span.until]
+    assert [name for name in gone if flags.successor(name) is None] == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_explain_of_a_variable(lang: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--lang", lang, "explain", "VLLM_PORT"]) == 0
+    assert {"en": "not the API's", "zh": "不是 API 端口"}[lang] in capsys.readouterr().out
+
+
+def test_explain_tells_what_must_and_must_not_stand_beside(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--max-loras", "--vllm", "0.26"]) == 0
+    assert "needs: --enable-lora" in capsys.readouterr().out
+    assert run(["explain", "--spec-method", "--vllm", "0.26", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["excludes"] == ["--speculative-config.method"]
+    assert run(["explain", "--speculative-config", "--vllm", "0.22", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["excludes"] == []
+
+
+def test_explain_alone_tells_that_the_card_decides(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--vllm", "0.33"]) == 0
+    assert "default 256 to 1024, by the card" in capsys.readouterr().out
+
+
+def test_explain_tells_the_engine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "--num-scheduler-steps", "--vllm", "0.9"]) == 0
+    text = capsys.readouterr().out
+    assert "V0 alone; V1 runs by default" in text
+    assert "VLLM_USE_V1=1" in text
+
+
 def test_every_word_of_ours_is_about_a_real_flag_in_both_languages() -> None:
     known = set(flags.known_names())
     written = [entry for name in known if (entry := about(name))]

@@ -40,7 +40,10 @@ def run(
     found = explain(subject, table)
     if found is None:
         raise _unknown(subject)
-    print(explanation_json(found) if json else explanation_text(found, lang))
+    from trimtab.rules.companions import companions
+
+    beside = companions(found.name, table.version)
+    print(explanation_json(found, beside) if json else explanation_text(found, beside, lang))
     return 0
 
 

@@ -75,6 +75,7 @@ RULES: dict[str, str] = {
     "CMD511": "command.host_memory_below_swap_space",
     "CMD512": "command.prefix_shorter_than_hybrid_block",
     "CMD513": "command.batched_tokens_too_large",
+    "CMD514": "command.cpu_offload_without_effect",
     "CMD601": "command.container_shm_too_small",
     "CMD602": "command.ipc_option_set_as_variable",
     "CMD603": "command.container_without_gpus",

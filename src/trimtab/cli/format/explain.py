@@ -12,7 +12,9 @@ from trimtab.cli.format.flags import shown
 from trimtab.engine.flags import BatchDefault, FlagSpec, FlagTable
 from trimtab.engine.flags.about import About, Words, short_list
 from trimtab.engine.flags.explanation import Explanation
+from trimtab.engine.flags.generation import meanings
 from trimtab.messages import Message, msg
+from trimtab.rules.companions import Companions
 from trimtab.rules.rule import Rule
 
 GROUPS = {
@@ -24,12 +26,12 @@ GROUPS = {
 }
 
 
-def explanation_text(found: Explanation, lang: str) -> str:
+def explanation_text(found: Explanation, beside: Companions, lang: str) -> str:
     """A heading line, then one labelled line a fact."""
-    return "\n".join(line.text(lang) for line in _lines(found))
+    return "\n".join(line.text(lang) for line in _lines(found, beside))
 
 
-def _lines(found: Explanation) -> Iterator[Message]:
+def _lines(found: Explanation, beside: Companions) -> Iterator[Message]:
     yield msg("{name}  (vLLM {version})", name=found.name, version=found.table.version)
     if found.table.origin:
         yield _row(msg("note"), found.table.origin)
@@ -42,11 +44,12 @@ def _lines(found: Explanation) -> Iterator[Message]:
         if found.term.flags:
             yield _row(msg("flags"), ", ".join(found.term.flags))
     if found.words:
-        yield from _words(found.words)
-    elif found.spec:
-        yield _row(msg("what"), msg("no text of ours yet: type and default only"))
+        yield from _words(found.words, beside)
     if found.spec:
         yield from _spec(found.spec, found.batch)
+        if found.present:
+            for meaning in meanings(found.spec, found.table.engines):
+                yield _row(msg("engine"), meaning)
     if found.variable:
         yield _row(msg("type"), found.variable.kind)
         yield _row(msg("default"), shown(found.variable.default))
@@ -57,16 +60,19 @@ def _row(label: Message, value: object) -> Message:
     return msg("  {label}: {value}", label=label, value=value)
 
 
-def _words(words: About) -> Iterator[Message]:
+def _words(words: About, beside: Companions) -> Iterator[Message]:
     yield _row(msg("what"), words.what.message)
     if words.advice:
         yield _row(msg("advice"), words.advice.message)
     for trap in words.traps:
         yield _row(msg("trap"), trap.message)
-    if words.goes_with:
-        yield _row(msg("goes with"), ", ".join(words.goes_with))
-    if words.excludes:
-        yield _row(msg("excludes"), ", ".join(words.excludes))
+    if beside.needs:
+        yield _row(msg("needs"), ", ".join(beside.needs))
+    others = [name for name in words.goes_with if name not in beside.needs]
+    if others:
+        yield _row(msg("goes with"), ", ".join(others))
+    if words.excludes or beside.excludes:
+        yield _row(msg("excludes"), ", ".join(dict.fromkeys((*words.excludes, *beside.excludes))))
 
 
 def _spec(spec: FlagSpec, batch: tuple[BatchDefault, ...]) -> Iterator[Message]:
@@ -109,7 +115,7 @@ def _history(found: Explanation) -> Iterator[Message]:
         )  # fmt: skip
 
 
-def explanation_json(found: Explanation) -> str:
+def explanation_json(found: Explanation, beside: Companions) -> str:
     """All fields; texts in both languages."""
     return json.dumps(
         {
@@ -117,9 +123,12 @@ def explanation_json(found: Explanation) -> str:
             "name": found.name,
             "vllm": found.table.version,
             "present": found.present,
+            "engines": found.table.engines.split(),
             "spec": msgspec.to_builtins(found.spec),
             "variable": msgspec.to_builtins(found.variable),
             "about": msgspec.to_builtins(found.words or found.term),
+            "needs": beside.needs,
+            "excludes": beside.excludes,
             "known": msgspec.to_builtins(found.span),
             "instead": msgspec.to_builtins(found.successor),
             "default_by_card": msgspec.to_builtins(found.batch),
@@ -148,8 +157,14 @@ def overview_text(table: FlagTable, lang: str) -> str:
 
 
 def _default(entry: About, table: FlagTable, lang: str) -> str:
-    if table.find(entry.name) is None:
+    spec = table.find(entry.name)
+    if spec is None:
         return msg("not in vLLM {version}", version=table.version).text(lang)
+    rows = table.batch if spec.default is None else ()
+    key = spec.key.replace("-", "_")
+    sizes = [size for row in rows if row.entry == "server" and isinstance(size := getattr(row, key, None), int)]
+    if len(set(sizes)) > 1:
+        return msg("default {least} to {most}, by the card", least=min(sizes), most=max(sizes)).text(lang)
     return msg("default {value}", value=shown(table.default(entry.name))).text(lang)
 
 

@@ -1,4 +1,7 @@
-"""What flags do, in our words, and what is worth knowing of the important ones; written by hand in about.json."""
+"""What flags do, in our words, and what is worth knowing of the important ones.
+
+Written by hand: about.json on the important flags and on terms, summaries.json one sentence on every other name.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +54,9 @@ class _Catalogue(msgspec.Struct, frozen=True):
 
 
 def about(name: str) -> About | None:
-    """Our words on a flag (name with its dashes), None where none were written."""
-    return _flags().get(name)
+    """Our words on a flag (name with its dashes) or an environment variable, None for what no table knows."""
+    words = _summaries().get(name)
+    return _flags().get(name) or (About(name, words) if words else None)
 
 
 def term(name: str) -> Term | None:
@@ -92,3 +96,8 @@ def _flags() -> Mapping[str, About]:
 @cache
 def _terms() -> Mapping[str, Term]:
     return {_plain_name(entry.name): entry for entry in _catalogue().terms}
+
+
+@cache
+def _summaries() -> Mapping[str, Words]:
+    return msgspec.json.decode(shipped.read("trimtab.engine.flags", "summaries.json"), type=dict[str, Words])

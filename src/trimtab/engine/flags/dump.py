@@ -53,7 +53,7 @@ def from_parser_dump(data: bytes | str, build: Build | None = None) -> FlagTable
         flags += [flag for flag in table.flags if flag.entry == "serve" and flag.name not in names]
     return FlagTable(
         version, dump.version, build, table.accepts, tuple(flags), _variables(dump.environment, table), table.batch,
-        table.unknown_newer, table.older, None, True,
+        table.unknown_newer, table.older, None, True, table.engines,
     )  # fmt: skip
 
 

@@ -39,8 +39,8 @@ def explain(subject: str, table: FlagTable) -> Explanation | None:
     variable = table.variable(subject.upper())
     if variable or history(subject.upper()):
         return Explanation(
-            subject.upper(), table, variable is not None, variable=variable, span=history(subject.upper()),
-            successor=successor(subject.upper()),
+            subject.upper(), table, variable is not None, variable=variable, words=about(subject.upper()),
+            span=history(subject.upper()), successor=successor(subject.upper()),
         )  # fmt: skip
     found = term(subject)
     return Explanation(found.name, table, True, term=found) if found else None

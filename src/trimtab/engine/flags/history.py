@@ -14,7 +14,7 @@ from trimtab.engine.flags.table import FlagTable
 from trimtab.engine.flags.versions import minors, nearest_table, read
 from trimtab.messages import Message
 
-WATCHED = ("kind", "values", "choices", "default", "aliases", "negations", "deprecated", "no_op")
+WATCHED = ("kind", "values", "choices", "default", "aliases", "negations", "deprecated", "no_op", "unsupported")
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -40,6 +40,7 @@ class Successor(msgspec.Struct, frozen=True):
     how: str
     zh: str
     same_value: bool = False  # a mere renaming: the value stays as it is
+    source: str | None = None  # the file and version of vLLM that shows it
 
     @property
     def message(self) -> Message:
@@ -128,9 +129,11 @@ def changes(name: str) -> tuple[Change, ...]:
     """Every change of a flag from one table to the next, oldest first."""
     canonical = _canonical(name)
     found: list[Change] = []
-    before: FlagSpec | None = None
+    before: tuple[FlagSpec, str] | None = None
     for minor in minors():
-        now = next((f for f in read(minor).flags if f.name == canonical), None)
+        table = read(minor)
+        spec = next((f for f in table.flags if f.name == canonical), None)
+        now = (spec, table.engines) if spec else None
         if before is not None and now is not None:
             found += _fields(minor, before, now)
         before = now or before
@@ -148,7 +151,9 @@ def difference(old: FlagTable, new: FlagTable) -> Difference:
     removed = tuple(was[n] for n in sorted(was.keys() - now.keys()))
     followers = [s for f in removed if (s := successor(f.name)) is not None and s.to and new.find(s.to)]
     minor = nearest_table(new.version)
-    changed = [c for n in sorted(was.keys() & now.keys()) for c in _fields(minor, was[n], now[n])]
+    changed = [
+        c for n in sorted(was.keys() & now.keys()) for c in _fields(minor, (was[n], old.engines), (now[n], new.engines))
+    ]
     had, has = {v.name for v in old.environment}, {v.name for v in new.environment}
     return Difference(
         old.source, new.source, tuple(now[n] for n in sorted(now.keys() - was.keys())), removed, tuple(followers),
@@ -161,9 +166,13 @@ def successor(name: str) -> Successor | None:
     return _successors().get(_canonical(name)) or _successors().get(name)
 
 
-def _fields(minor: str, before: FlagSpec, now: FlagSpec) -> list[Change]:
-    pairs = ((f, getattr(before, f), getattr(now, f)) for f in WATCHED)
-    return [Change(minor, now.name, f, a, b) for f, a, b in pairs if a != b]
+def _fields(minor: str, before: tuple[FlagSpec, str], now: tuple[FlagSpec, str]) -> list[Change]:
+    """What differs between a flag of two tables, each given with the engines of its version."""
+    (old, had), (new, has) = before, now
+    pairs = [(f, getattr(old, f), getattr(new, f)) for f in WATCHED]
+    if old.engine or new.engine:  # that a version has another engine than the one before is no change of the flag
+        pairs.append(("engine", old.engine or had, new.engine or has))
+    return [Change(minor, new.name, f, a, b) for f, a, b in pairs if a != b]
 
 
 def _canonical(name: str) -> str:

@@ -10,6 +10,10 @@ Kind = Literal["switch", "bool", "int", "float", "str", "size", "json", "json-or
 """What a value is. switch: none is given; size: an integer, also written 4k (thousands) or 4K (1,024s)."""
 
 
+Newer = Literal["V1", "V2 runner"]
+"""A newer engine or model runner of vLLM that an older one stands in for where it cannot do what a flag asks."""
+
+
 class FlagSpec(msgspec.Struct, frozen=True):
     """One flag as one version's parser has it; the positional model is `model_tag`."""
 
@@ -32,6 +36,8 @@ class FlagSpec(msgspec.Struct, frozen=True):
     deprecated: bool = False
     removal: str | None = None  # the version that vLLM announced for its removal
     no_op: bool = False  # accepted and ignored
+    engine: Literal["V0", "V1"] | None = None  # the generation that alone reads it; None: every one there is
+    unsupported: tuple[Newer, ...] = ()  # what is not used, or refuses, with it or with some values of it
 
     @property
     def key(self) -> str:
@@ -83,6 +89,7 @@ class TableFile(msgspec.Struct, frozen=True):
     accepts: Accepts
     flags: tuple[FlagSpec, ...]
     environment: tuple[EnvSpec, ...]
+    engines: str = "V1"  # the generations this version has, the default one first: "V0", "V0 V1", "V1 V0", "V1"
     absent_on_cpu: str = ""
     cpu: tuple[FlagSpec, ...] = ()
     batch: tuple[BatchDefault, ...] = ()

@@ -36,6 +36,7 @@ class FlagTable(msgspec.Struct, frozen=True, dict=True):
     older: bool = False
     note: Message | None = None
     from_engine: bool = False  # read from an installed vLLM's own parser
+    engines: str = "V1"  # the generations of the engine, the default one first
 
     @cached_property
     def _index(self) -> Mapping[str, FlagSpec]:
@@ -132,7 +133,7 @@ def _table(version: str, build: Build) -> FlagTable:
     return FlagTable(
         version, file.version, build, file.accepts, flags, file.environment,
         file.cpu_batch if build == "cpu" else file.batch, wanted > newest, wanted < known,
-        _note(version, file.version, wanted, known, newest),
+        _note(version, file.version, wanted, known, newest), engines=file.engines,
     )  # fmt: skip
 
 
