@@ -13,20 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.messages import msg
-from trimtab.plan.memory.versions import offloads_weights
-from trimtab.plan.memory.versions import release as memory_release
 from trimtab.rules.command import words
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
-RUNNER_SINCE = "0.22"
+RUNNER_SINCE, OFFLOADS_SINCE = "0.22", "0.28"
+"""The first version that may take the V2 runner, and the first whose V2 runner makes an offloader."""
 
 
 def check(context: CommandContext) -> Iterator[Finding]:
     use = context.command.last("cpu-offload-gb")
     if use is None or not words.serves(context) or not _offloads(use.value) or context.on_cpu:
         return
-    if not context.at_least(RUNNER_SINCE) or offloads_weights(memory_release(context.version), "v2"):
+    if not context.at_least(RUNNER_SINCE) or context.at_least(OFFLOADS_SINCE):
         return
     if not _takes_v2(context):
         return
