@@ -162,3 +162,12 @@ def test_only_the_last_stage_samples() -> None:
     made = planned(model, "0.28", "2xL4", pipeline_parallel_size=2, max_model_len=8192)
     assert made.tightest.stage.first
     assert made.tightest.kv_cache.value == pytest.approx(14.04, abs=0.05)
+
+
+def test_blackwell_graphs_hold_flashinfers_workspace() -> None:
+    """394 MiB on B200, whose attention is FlashInfer's; MLA has its own kernels there."""
+    graphs = {
+        gpu: planned(config("qwen3-30b-a3b"), "0.26", gpu, max_num_seqs=256, max_model_len=8192).tightest.graphs.value
+        for gpu in ("B200", "RTX PRO 6000")
+    }
+    assert graphs["B200"] - graphs["RTX PRO 6000"] == pytest.approx(394 / 1024, abs=0.001)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trimtab.facts.derived import Derived
-from trimtab.facts.layers import Attention
+from trimtab.facts.layers import Attention, LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB, MIB
 from trimtab.plan.memory.settings import Settings
@@ -24,6 +26,9 @@ UNIFIED_BYTES = int(0.25 * MIB)
 0.30 on GB10 lie between 0.11 and 0.32."""
 WORKSPACE_BYTES = 75 * MIB
 """cuBLAS workspaces of the capture's pool, whatever is captured (0.26 on H200)."""
+FLASHINFER_BYTES = 394 * MIB
+"""Workspace of FlashInfer's attention, the default of data-centre Blackwell (0.17 to 0.30 platforms/cuda.py; envs.py
+`VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE`)."""
 SPLITS = 32
 """FlashAttention 3 on Hopper gives whole-model graphs room for so many partial results (envs.py
 `VLLM_FLASH_ATTN_MAX_NUM_SPLITS_FOR_CUDA_GRAPH`), fp32, a batch of the largest size: 112 MiB for Qwen2.5-7B at 256."""
@@ -76,7 +81,15 @@ def _first_captures(settings: Settings, model: ModelFacts, stage: Stage) -> tupl
         return pool, 0
     largest = max((n for n in sizes if n <= _decode_batch(settings)), default=0) if graph_counts(settings)[1] else 0
     width = max((_output_width(x.attention) for x in layers if x.attention), default=0) // settings.tensor_parallel_size
-    return WORKSPACE_BYTES + pool, SPLITS * width * largest * 4 if settings.hopper else 0
+    return WORKSPACE_BYTES + pool, SPLITS * width * largest * 4 if settings.hopper else _flashinfer(
+        settings, layers, largest
+    )
+
+
+def _flashinfer(settings: Settings, layers: Sequence[LayerFacts], largest: int) -> int:
+    """FlashInfer's buffer, made when the first whole-model graph is captured."""
+    plain = any(x.attention is not None and x.attention.kv_lora_rank is None for x in layers)
+    return FLASHINFER_BYTES if settings.flashinfer and 10.0 <= settings.capability < 11.0 and plain and largest else 0
 
 
 def _output_width(mixer: Attention) -> int:
