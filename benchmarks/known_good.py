@@ -196,6 +196,8 @@ def _gpu(piece: Piece, line: int) -> str | None:
         named = {f"{count}x{name.replace(' ', '')}" for count, name in GPU.findall(text)}
         if len(named) == 1:
             spec = named.pop()
+            if spec.endswith("xH20") and re.search(r"H20\s*\(141 ?GB", piece.text):
+                spec += "-141"  # the name stands for two cards, of 96 and of 141 GB
             try:
                 parse_gpus(spec)
             except UsageError:

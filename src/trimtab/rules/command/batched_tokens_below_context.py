@@ -4,7 +4,8 @@ What it does: where chunked prefill is off, compares --max-num-batched-tokens wi
 Why it matters: vLLM refuses to start, since a prompt longer than a batch could never be computed.
 How to fix: raise --max-num-batched-tokens to the context length, lower --max-model-len, or leave chunked prefill on.
 When to ignore: never; the check is vLLM's own and stops the start.
-Sources: vllm/config/scheduler.py (verify_max_model_len), vLLM 0.11 to 0.33; vllm/config.py of vLLM 0.4 to 0.7.
+Sources: vllm/config/scheduler.py (verify_max_model_len), vLLM 0.11 to 0.33; vllm/config.py of vLLM 0.4 to 0.7;
+    vllm/engine/arg_utils.py (_override_v1_engine_args), vLLM 0.6.6 and 0.7.
 """
 
 from __future__ import annotations
@@ -56,7 +57,15 @@ def may_be_off(context: CommandContext) -> bool:
     use = context.command.last("enable-chunked-prefill")
     if context.at_least("0.11"):
         return is_off(use)
-    return not context.at_least("0.8") and (use is None or is_off(use))
+    if context.at_least("0.8") or uses_v1(context):
+        return False
+    return use is None or is_off(use)
+
+
+def uses_v1(context: CommandContext) -> bool:
+    """Whether the environment may choose the V1 engine, which before 0.8 always runs with chunked prefill."""
+    use = context.command.env.get("VLLM_USE_V1")
+    return use is not None and (use.unknown or use.value is None or use.value.strip() != "0")
 
 
 RULE = Rule(
@@ -94,5 +103,6 @@ RULE = Rule(
             "vllm serve m --enable-chunked-prefill --max-num-batched-tokens 512 --max-model-len 4096\n", vllm="0.6"
         ),
         Example("vllm serve m --max-num-batched-tokens 2048 --max-model-len 65536\n", vllm="0.6"),
+        Example("VLLM_USE_V1=1 vllm serve m --max-num-batched-tokens 2048 --max-model-len 8192\n", vllm="0.7"),
     ),
 )

@@ -43,6 +43,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
                 version=context.version,
             ),
             context.place("model"),
+            severity=Severity.INFO,  # with the plug-in, as vLLM's own page on GGUF has it, the command is right
         )
         return
     if context.at_least(TRANSFORMERS_5_SINCE) or context.command.last("hf-config-path"):

@@ -2,9 +2,11 @@
 
 What it does: marks `--host 0.0.0.0` or `::` where neither --api-key nor VLLM_API_KEY is set.
 Why it matters: vLLM checks no key unless it is given one; whoever reaches the port uses the GPUs and reads the model.
+    A note and no warning: most servers are meant to be reached, and without --host vLLM listens on all addresses too.
 How to fix: set VLLM_API_KEY in the environment (argv is seen by every user of the host), or listen on 127.0.0.1.
 When to ignore: behind a gateway or firewall that is the only one to reach the port, as in a container network.
-Sources: vllm/entrypoints/openai/api_server.py (the key is checked only when set), vLLM 0.26.
+Sources: vllm/entrypoints/openai/api_server.py (the key is checked only when set; `args.host or ""`), vLLM 0.6
+    to 0.33.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
 RULE = Rule(
     code="CMD401",
     name="open-server-without-key",
-    severity=Severity.WARNING,
+    severity=Severity.INFO,
     summary=msg("The server listens on all addresses and asks for no key.", zh="服务监听所有地址，却不要求 key。"),
     check=check,
     sources=("https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/entrypoints/openai/api_server.py",),
