@@ -53,7 +53,7 @@ RULE = Rule(
         Example(
             "vllm serve Qwen/Qwen2.5-7B-Instruct --gpu-memory-utilization 0.99\n",
             at="0.99",
-            fixed="vllm serve Qwen/Qwen2.5-7B-Instruct --gpu-memory-utilization 0.95\n",
+            fixed="vllm serve Qwen/Qwen2.5-7B-Instruct --gpu-memory-utilization 0.94\n",
             vllm="0.26.0",
             gpu="A10",
             model="qwen2.5-7b",

@@ -53,7 +53,7 @@ RULE = Rule(
         Example(
             "vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 1024 --gpu-memory-utilization 0.6\n",
             at="0.6",
-            fixed="vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 1024 --gpu-memory-utilization 0.95\n",
+            fixed="vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 1024 --gpu-memory-utilization 0.94\n",
             vllm="0.26.0",
             gpu="L4",
             model="qwen2.5-7b",
