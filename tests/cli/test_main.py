@@ -91,3 +91,17 @@ def test_an_empty_name_is_no_server(verb: str, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "there is no server named ''" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"])
+def test_a_place_that_may_not_be_read(place: str, tmp_path: Path) -> None:
+    """A name longer than any file's is refused to every user, root included."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_"))}
+    environ = {**kept, "HOME": str(tmp_path), place: str(tmp_path / ("x" * 300))}
+    for words in (["ps"], ["engine", "list"], ["plan", "acme/x"], ["up", "-d", "acme/x"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "trimtab", *words], env={**environ, "HF_HUB_OFFLINE": "1"}, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr
+        assert done.returncode in (0, 2)

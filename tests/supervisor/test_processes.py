@@ -139,7 +139,7 @@ def test_ps_logs_and_down(home: Path) -> None:
         assert {"kv_tokens": 2096192.0} in [event["numbers"] for event in events]
         unknown = trimtab("down", "fale")
         assert (unknown.returncode, unknown.stderr) == (
-            2, "trimtab: there is no server named fale\n  -> Did you mean fake?\n",
+            2, "trimtab: there is no server named 'fale'\n  -> Did you mean fake?\n",
         )  # fmt: skip
         down = trimtab("down")
         assert down.returncode == 0

@@ -127,3 +127,32 @@ def test_an_address_that_is_not_of_this_host(tmp_path: Path) -> None:
     with pytest.raises(HostError, match=r"nothing can listen on '192\.0\.2\.1' here"):
         registry.claim(tmp_path, Wish("m", host="192.0.2.1"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_directory_full_of_other_things(tmp_path: Path) -> None:
+    mine = registry.claim(tmp_path, Wish("m", name="mine"))
+    servers = tmp_path / "servers"
+    whole = (servers / "mine" / registry.RECORD).read_bytes()
+    for name, text in {"we ird": whole, "copy": whole, "list": b"[]", "empty": b"", "torn": whole[:40]}.items():
+        (servers / name).mkdir()
+        (servers / name / registry.RECORD).write_bytes(text)
+    (servers / "folder" / registry.RECORD).mkdir(parents=True)
+    (servers / "pipe").mkdir()
+    os.mkfifo(servers / "pipe" / registry.RECORD)
+    (servers / "file").touch()
+    (servers / "loop").symlink_to("loop")
+    assert registry.records(tmp_path) == [mine]
+    assert registry.claim(tmp_path, Wish("m", name="torn")).name == "torn"
+
+
+@pytest.mark.parametrize("taken", ["file", "file/server.json/x", "file/engine.log.1/x"])
+def test_a_place_that_cannot_be_written_leaves_nothing(tmp_path: Path, taken: str) -> None:
+    place = tmp_path / "servers" / taken
+    place.parent.mkdir(parents=True)
+    place.touch()
+    if "log" in taken:
+        (tmp_path / "servers" / "file" / registry.LOG).touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(HostError, match=r"cannot write to .*/file"):
+        registry.claim(tmp_path, Wish("m", name="file"))
+    assert [p for p in sorted(tmp_path.rglob("*")) if p.name != ".lock"] == before

@@ -16,12 +16,12 @@ from trimtab.supervisor.progress import Observer
 
 def choose_engine(name: str | None, python: Path | None, *, has_gpu: bool) -> Engine:
     """The engine to start. UsageError for one that is not there; HostError when there is none at all."""
-    ours = installed(engines_root())
     if name is not None:
-        return _named(name, ours)
+        return _named(name, installed(engines_root()))
     found = find_external(python, os.environ, os.environ.get("PATH"))
     if found is not None:
         return found
+    ours = installed(engines_root())
     wanted = "cuda" if has_gpu else "cpu"
     fit = [engine for engine in ours if engine.kind == wanted] or ([] if has_gpu else ours)
     if fit:

@@ -33,7 +33,10 @@ VERBS: dict[str, str] = {
     "down": "trimtab.cli.down:run",
 }
 
-_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+_REFUSALS = (
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
+    errno.EISDIR, errno.EMFILE, errno.EIO,
+)  # fmt: skip
 EXIT_OK, EXIT_FINDINGS, EXIT_BROKEN, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
@@ -80,7 +83,7 @@ def _unexpected(error: Exception, lang: str) -> int:
     found: TrimtabError
     if isinstance(error, OSError) and error.errno in _REFUSALS:
         file = error.filename or msg("the report")
-        found = HostError(msg("could not write {file}: {reason}", file=file, reason=error.strerror))
+        found = HostError(msg("cannot read or write {file}: {reason}", file=file, reason=error.strerror))
     else:
         traceback.print_exception(error)
         found = InternalError(msg("{kind}: {text}", kind=type(error).__name__, text=str(error)))

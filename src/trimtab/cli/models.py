@@ -15,7 +15,7 @@ from trimtab.facts.architectures.registry import known_architectures
 from trimtab.facts.catalogue import lookup as catalogue
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.facts.probe.cached import CachedRepo
-from trimtab.facts.probe.hub_settings import hub_from_environment, is_model_id
+from trimtab.facts.probe.hub_settings import hub_from_environment, id_of_page, is_model_id
 from trimtab.facts.probe.model_dir import ModelFiles, read_headers, read_json, read_model_dir
 from trimtab.messages import msg
 
@@ -58,6 +58,7 @@ def find_model(ref: str | None, config: Path | None, watcher: TransferObserver, 
         raise UsageError(
             msg("the command names no model"), hint=msg("Name it after vllm serve, or give --model-config DIR.")
         )
+    ref = id_of_page(ref) or ref
     path = path_named(ref)
     if path is not None and (path.exists() or ref.startswith((".", "/", "~"))):
         return _from_path(str(path), path)
@@ -103,7 +104,10 @@ def _from_hub(ref: str, watcher: TransferObserver, *, look_up: bool) -> Model:
     try:
         return _from_path(ref, fetch_config(ref, hub, watcher))
     except ModelError as error:
-        hint = msg("{hint} Or give its configuration: --model-config DIR with its config.json.", hint=error.hint)
+        hint = msg(
+            "{hint}\n  -> Without the hub, plan and budget reckon from its config.json: --model-config DIR",
+            hint=error.hint,
+        )
         raise ModelError(error.message, hint=hint) from error
 
 

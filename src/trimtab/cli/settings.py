@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.errors import UsageError
+from trimtab.errors import HostError, UsageError
 from trimtab.messages import LANGUAGES, msg
 
 
@@ -47,20 +47,32 @@ def engines_root() -> Path:
 def config_defaults() -> Mapping[str, Any]:
     """Defaults per verb from config.toml (`[plan]` `gpu = "8xA10"`), below environment and command line.
 
-    UsageError when the file is not TOML.
+    UsageError when the file is not TOML, HostError when it cannot be read.
     """
     file = dirs().config / "config.toml"
-    if not file.is_file():
-        return {}
+    try:
+        if not file.is_file():
+            return {}
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise HostError(
+            msg("cannot read the settings {file}: {reason}", file=file, reason=error.strerror),
+            hint=msg("Mend its owner or mode, or set XDG_CONFIG_HOME to a directory of yours."),
+        ) from error
+    except UnicodeDecodeError as error:
+        raise _not_toml(file, error) from error
     import tomllib
 
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(
-            msg("{file} is not valid TOML: {reason}", file=file, reason=error),
-            hint=msg("Mend or remove the file."),
-        ) from error
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _not_toml(file, error) from error
+
+
+def _not_toml(file: Path, error: ValueError) -> UsageError:
+    return UsageError(
+        msg("{file} is not valid TOML: {reason}", file=file, reason=error), hint=msg("Mend or remove the file.")
+    )
 
 
 def language(argv: Sequence[str] = ()) -> str:

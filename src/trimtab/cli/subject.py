@@ -7,7 +7,6 @@ override the plan and count as pinned.
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,14 +19,13 @@ from trimtab.cli.paths import path_named
 from trimtab.cli.plan_file import is_config, plan_in
 from trimtab.engine.command import Arity, FlagUse, Form, LaunchCommand, Problem, read_commands
 from trimtab.errors import HostError, ModelError, UsageError
-from trimtab.facts.probe.hub_settings import Hub, is_model_id
+from trimtab.facts.probe.hub_settings import Hub, id_of_page, is_model_id
 from trimtab.messages import Message, msg
 
 if TYPE_CHECKING:
     from trimtab.facts.probe.transfer import TransferObserver
 
 COMMAND_FILE_BYTES = 4 << 20
-_HUB_PAGE = re.compile(r"https?://[^/]+/([^/?#]+/[^/?#]+)(?:/(?:tree|blob|resolve)/.*|/?)(?:[?#].*)?")
 _FILE_ENDINGS = (".sh", ".yaml", ".yml", ".json", ".toml", ".service", ".md", ".txt", ".env")
 _SUBJECTS = msg("Name a model directory, a model id, a file holding a launch command or a plan; or: -- vllm serve …")
 _CONTAINERS = {
@@ -93,9 +91,9 @@ def resolve_subject(subject: str | None, rest: Sequence[str] | None, *, arity: A
     name, _, line = subject.rpartition(":")
     if name and line.isdigit() and Path(name).expanduser().is_file():
         return _at_line(_from_file(Path(name).expanduser(), pinned, arity), int(line), subject)
-    page = _HUB_PAGE.fullmatch(subject)
-    if page:
-        return ModelSubject(None, page.group(1), pinned)
+    on_page = id_of_page(subject)
+    if on_page is not None:
+        return ModelSubject(None, on_page, pinned)
     if _is_path(subject) or not is_model_id(subject):
         raise _nothing_there(subject)
     return ModelSubject(None, subject, pinned)

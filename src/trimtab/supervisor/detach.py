@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from trimtab.engine.registry import ServerRecord
 from trimtab.supervisor import registry
-from trimtab.supervisor.journal import SERVING, read_journal
+from trimtab.supervisor.journal import SERVING, read_journal, writing
 from trimtab.supervisor.stopping import stop_on_signals
 
 DETACHED = "TRIMTAB_DETACHED"  # set for the background process, which may word its messages by it
@@ -91,10 +91,11 @@ class _Words:
 
     def __init__(self, state_dir: Path, out: BinaryIO, err: BinaryIO) -> None:
         servers = state_dir / "servers"
-        servers.mkdir(parents=True, exist_ok=True, mode=0o700)
         stem = servers / f".{_WORDS}-{uuid.uuid4().hex}"
         self._files = [stem.with_suffix(".out"), stem.with_suffix(".err")]
-        opened = [os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) for file in self._files]
+        with writing(servers):
+            servers.mkdir(parents=True, exist_ok=True, mode=0o700)
+            opened = [os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) for file in self._files]
         self.write_out, self.write_err = opened
         self._copies = [(self._files[0].open("rb"), out), (self._files[1].open("rb"), err)]
 

@@ -5,13 +5,33 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from trimtab.errors import HostError
+from trimtab.messages import msg
+
 FILE = "journal.jsonl"
 SERVING = "serving"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """HostError naming what could not be written of a server's state, in place of an OSError of the block."""
+    try:
+        yield
+    except OSError as error:
+        raise HostError(
+            msg(
+                "cannot write to {directory}: {reason}",
+                directory=error.filename2 or error.filename or path,
+                reason=error.strerror,
+            ),
+            hint=msg("Free the path or set XDG_STATE_HOME to a directory you may write."),
+        ) from error
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,18 +49,20 @@ class Journal:
     """Appends entries; each is one write, so that a crash can tear only the last line."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = directory / FILE
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        size = os.fstat(self._fd).st_size
-        if size and os.pread(self._fd, 1, size - 1) != b"\n":  # a torn line stays alone on its line
-            os.write(self._fd, b"\n")
+        with writing(self.path):
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            size = os.fstat(self._fd).st_size
+            if size and os.pread(self._fd, 1, size - 1) != b"\n":  # a torn line stays alone on its line
+                os.write(self._fd, b"\n")
 
     def append(self, what: str, **fields: Any) -> Entry:
         """Write one entry and force it to the disk."""
         entry = Entry(at=time.time(), what=what, **fields)
-        os.write(self._fd, msgspec.json.encode(entry) + b"\n")
-        os.fsync(self._fd)
+        with writing(self.path):
+            os.write(self._fd, msgspec.json.encode(entry) + b"\n")
+            os.fsync(self._fd)
         return entry
 
     def close(self) -> None:

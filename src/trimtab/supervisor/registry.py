@@ -20,7 +20,7 @@ import msgspec
 from trimtab.engine.registry import ServerRecord, decode_record, encode_record
 from trimtab.errors import HostError, TrimtabError, UsageError
 from trimtab.messages import Message, msg
-from trimtab.supervisor.journal import Journal
+from trimtab.supervisor.journal import Journal, writing
 from trimtab.supervisor.ports import free_port, require_address, require_free
 from trimtab.supervisor.process import is_alive, members_gone, started_at
 from trimtab.supervisor.states import ENDED, State
@@ -73,8 +73,9 @@ def claim(state_dir: Path, wish: Wish) -> ServerRecord:
             host=wish.host, port=port, base_url=f"http://{reachable(wish.host)}:{port}/v1", api_key=wish.api_key,
             devices=wish.choose(_claimed(others)), log=str(home / LOG), created=time.time(),
         )  # fmt: skip
-        if (home / LOG).exists():
-            (home / LOG).replace(home / f"{LOG}.1")
+        with writing(home / LOG):
+            if (home / LOG).exists():
+                (home / LOG).replace(home / f"{LOG}.1")
         write(state_dir, record)
         return record
 
@@ -105,29 +106,35 @@ def reachable(host: str) -> str:
 
 
 def write(state_dir: Path, record: ServerRecord) -> None:
-    """Replace the record's file in one step; only its owner may read it."""
+    """Replace the record's file in one step; only its owner may read it. HostError when it cannot be written."""
     home = directory(state_dir, record.name)
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
     new = home / f".{RECORD}.{os.getpid()}"
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(encode_record(record))
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(home / RECORD)
+    with writing(home / RECORD):
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(encode_record(record))
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(home / RECORD)
+        finally:
+            new.unlink(missing_ok=True)
 
 
 def read(state_dir: Path, name: str) -> ServerRecord | None:
     """The record of `name`; None when there is none that can be read."""
+    file = directory(state_dir, name) / RECORD
     try:
-        return decode_record((directory(state_dir, name) / RECORD).read_bytes())
+        found = decode_record(file.read_bytes()) if file.is_file() else None  # never wait for a pipe
     except (OSError, msgspec.DecodeError):
         return None
+    return found if found is not None and found.name == name else None
 
 
 def records(state_dir: Path) -> list[ServerRecord]:
     """All records, newest first. One whose process died without a word is written down as crashed, its engine ended."""
-    homes = (state_dir / "servers").glob(f"*/{RECORD}")
-    found = [record for home in homes if (record := read(state_dir, home.parent.name)) is not None]
+    homes = (file.parent.name for file in (state_dir / "servers").glob(f"*/{RECORD}"))
+    found = [record for name in homes if _NAME.fullmatch(name) and (record := read(state_dir, name)) is not None]
     return sorted((_checked(state_dir, record) for record in found), key=lambda record: -record.created)
 
 
@@ -212,14 +219,9 @@ def _refuse_known_port(port: int, others: list[ServerRecord]) -> None:
 def _locked(state_dir: Path) -> Iterator[None]:
     """One claim at a time on this host, also between processes; released by the kernel if the holder dies."""
     servers = state_dir / "servers"
-    try:
+    with writing(servers):
         servers.mkdir(parents=True, exist_ok=True, mode=0o700)
         fd = os.open(servers / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise HostError(
-            msg("cannot write to {directory}: {reason}", directory=servers, reason=error.strerror),
-            hint=msg("Free the path or set XDG_STATE_HOME to a directory you may write."),
-        ) from error
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield

@@ -241,7 +241,7 @@ def test_mirror_in_trouble(server: FakeHub, hub: Hub, status: int, said: str) ->
 def test_disk_too_small(server: FakeHub, hub: Hub) -> None:
     small = replace(hub, free_bytes=lambda _: 100_000)
     said = failure(ID, small, HostError)
-    assert "needs 0.00 GiB more on disk; 0.00 GiB are free" in said
+    assert "MiB more on disk; 0.00 MiB are free" in said
     assert str(hub.cache) in said
     assert not server.gets("/resolve/")
 
@@ -264,3 +264,41 @@ def test_environment() -> None:
     assert (found.cache, found.endpoint, found.token) == (Path("/k"), "http://m", "t")
     assert found.offline
     assert found.modelscope
+
+
+def test_what_answers_is_no_hub(server: FakeHub, hub: Hub) -> None:
+    """A login page or another service answers 200 in words of its own."""
+    server.fail_all = 200
+    assert f"{hub.endpoint} does not answer as a hub" in failure(ID, hub, UpstreamError)
+    assert not hub.cache.exists()
+
+
+def test_without_a_configuration(server: FakeHub, hub: Hub) -> None:
+    server.repos[ID] = Repo({name: data for name, data in FILES.items() if name != "config.json"})
+    assert f"{ID} holds no config.json; it holds .bin, .json, .md, .onnx, .safetensors" in failure(ID, hub, ModelError)
+    server.repos[ID] = Repo({"adapter_config.json": b"{}"})
+    with pytest.raises(ModelError, match="is a LoRA adapter"):
+        fetch_config(ID, hub, Watcher())
+    assert not hub.cache.exists()
+
+
+def test_an_id_is_not_suggested_for_itself(hub: Hub) -> None:
+    known = replace(hub, known_ids=["acme/elsewhere-7b", "acme/elsewhere-8b"])
+    said = failure("acme/elsewhere-7b", known, ModelError)
+    assert "has no model acme/elsewhere-7b" in said
+    assert "Did you mean acme/elsewhere-8b?" in said
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["127.0.0.1:99", "ftp://x", "http://127.0.0.1:99999", "http://[::1", " ", "http://"]
+)
+def test_an_endpoint_that_is_none(hub: Hub, endpoint: str) -> None:
+    assert f"HF_ENDPOINT is {endpoint!r}" in failure(ID, replace(hub, endpoint=endpoint), UsageError)
+
+
+@pytest.mark.parametrize("token", ["hf_a b", "hf_a\n", "ключ"])
+def test_a_token_that_is_none(server: FakeHub, hub: Hub, token: str) -> None:
+    said = failure(ID, replace(hub, token=token), UsageError)
+    assert "HF_TOKEN holds a blank" in said
+    assert token not in said
+    assert not server.requests

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from trimtab.errors import HostError, ModelError
+from trimtab.errors import HostError, ModelError, UsageError
 from trimtab.facts.probe import cached, hub_errors
 from trimtab.facts.probe.hub_settings import Hub, is_model_id
 from trimtab.facts.probe.quiet import importing
@@ -22,6 +23,7 @@ from trimtab.messages import msg
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import ModelInfo
 
     from trimtab.facts.probe.transfer import Meter, TransferObserver
 
@@ -59,6 +61,7 @@ def _fetch(
             msg("{id} is not a model id", id=repr(model_id)),
             hint=msg("An id is OWNER/NAME, for example Qwen/Qwen2.5-7B-Instruct; a directory starts with / or ./"),
         )
+    _require_sound(hub)
     if hub.modelscope:
         from trimtab.facts.probe.modelscope import fetch_from_modelscope
 
@@ -80,6 +83,28 @@ def _fetch(
         raise problem
     observer.noted(msg("using the copy in the cache, because {reason}", reason=problem.message))
     return found
+
+
+def _require_sound(hub: Hub) -> None:
+    """UsageError for settings that the hub's client would fall over."""
+    if not _is_address(hub.endpoint):
+        raise UsageError(
+            msg("HF_ENDPOINT is {endpoint}, no address of a hub", endpoint=repr(hub.endpoint)),
+            hint=msg("Write it as https://HOST, or unset it."),
+        )
+    if hub.token is not None and not (hub.token.isascii() and hub.token.isprintable() and " " not in hub.token):
+        raise UsageError(
+            msg("HF_TOKEN holds a blank or a character that no token has; it was not sent"),
+            hint=msg("Copy the token again, without what stands around it."),
+        )
+
+
+def _is_address(endpoint: str) -> bool:
+    try:
+        parts = urlsplit(endpoint)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port beyond 65535 or no number, brackets around no address
+        return False
 
 
 def client(hub: Hub) -> HfApi:
@@ -104,12 +129,14 @@ class _Download:
         self.api = client(hub)
 
     def run(self, revision: str, choose: Callable[[Sequence[RepoFile]], list[RepoFile]], *, whole: bool) -> Path:
-        info = self.api.model_info(self.model_id, revision=revision, files_metadata=True, timeout=LOOK_UP_S)
+        info = self._look_up(revision)
         files = [
             RepoFile(s.rfilename, s.size, s.lfs.sha256 if s.lfs is not None else None) for s in info.siblings or []
         ]
         if whole and not weight_files(files):
             raise _no_weights(self.model_id, files)
+        if not any(f.name == "config.json" for f in files):
+            raise _no_config(self.model_id, files)
         commit = info.sha or revision
         chosen = choose(files)
         missing = [f for f in chosen if not (self.repo.pointer(commit, f.name)).exists()]
@@ -119,14 +146,20 @@ class _Download:
         self.repo.write_ref(revision, commit)
         return self.repo.directory(commit)
 
+    def _look_up(self, revision: str) -> ModelInfo:
+        try:
+            return self.api.model_info(self.model_id, revision=revision, files_metadata=True, timeout=LOOK_UP_S)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:  # 200, but not in the words of a hub
+            raise hub_errors.no_hub(self.hub, error) from error
+
     def _check_disk(self, missing: Sequence[RepoFile]) -> None:
         need = sum(f.size or 0 for f in missing) - sum(self._have(f) for f in missing)
         free = self.hub.free_bytes(self.hub.cache)
         if need > free:
             raise HostError(
                 msg(
-                    "{id} needs {need:.2f} GiB more on disk; {free:.2f} GiB are free in {path}",
-                    id=self.model_id, need=need / 2**30, free=free / 2**30, path=self.hub.cache,
+                    "{id} needs {need} more on disk; {free} are free in {path}",
+                    id=self.model_id, need=_size(need), free=_size(free), path=self.hub.cache,
                 ),
                 hint=msg("Free some space, or name a larger disk with HF_HOME."),
             )  # fmt: skip
@@ -169,6 +202,19 @@ class _Download:
             self.model_id, file.name, revision=commit, cache_dir=self.hub.cache,
             tqdm_class=bar_class(file.name, meter, stop),
         )  # fmt: skip
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.2f} MiB"
+
+
+def _no_config(model_id: str, files: Sequence[RepoFile]) -> ModelError:
+    if any(f.name.endswith(".gguf") or f.name == "adapter_config.json" for f in files):
+        return _no_weights(model_id, files)
+    return ModelError(
+        msg("{id} holds no config.json; it holds {kinds}", id=model_id, kinds=", ".join(formats(files)) or "-"),
+        hint=msg("Check the id: vLLM serves models in the format of transformers, which have one."),
+    )
 
 
 def _no_weights(model_id: str, files: Sequence[RepoFile]) -> ModelError:

@@ -66,6 +66,14 @@ def explain(error: Exception, model_id: str, hub: Hub, revision: str) -> Trimtab
     )  # fmt: skip
 
 
+def no_hub(hub: Hub, error: Exception) -> UpstreamError:
+    """What answers at the endpoint is something else: a login page, a proxy, another service."""
+    return UpstreamError(
+        msg("{endpoint} does not answer as a hub: {reason}", endpoint=hub.endpoint, reason=first_line(error)),
+        hint=msg("Check HF_ENDPOINT and the proxy variables, and that no login page stands before it."),
+    )
+
+
 def _unreachable(error: Exception, hub: Hub) -> HostError:
     return Unreachable(
         msg("cannot reach {endpoint}: {reason}", endpoint=hub.endpoint, reason=first_line(error)),
@@ -170,7 +178,7 @@ def nearest(model_id: str, hub: Hub) -> list[str]:
     """Ids that look like `model_id`: among `Hub.known_ids`, and its owner's models if the hub answers."""
     owner, _, name = model_id.rpartition("/")
     known = hub.known_ids if hub.known_ids is not None else [i for entry in entries() for i in entry.ids]
-    candidates = [*known, *_of_owner(owner, hub)]
+    candidates = [i for i in (*known, *_of_owner(owner, hub)) if i != model_id]
     by_lower = {c.lower(): c for c in candidates}
     found = difflib.get_close_matches(model_id.lower(), by_lower, SUGGESTIONS, 0.8)
     if not owner or not found:

@@ -12,6 +12,7 @@ import msgspec
 from trimtab.facts.probe.host import free_disk_bytes
 
 ENDPOINT = "https://huggingface.co"
+_PAGE = re.compile(r"https?://[^/]+/([^/?#]+/[^/?#]+)(?:/(?:tree|blob|resolve)/.*|/?)(?:[?#].*)?")
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -48,3 +49,9 @@ def hub_from_environment(environ: Mapping[str, str] = os.environ) -> Hub:
 def is_model_id(text: str) -> bool:
     """Whether `text` can be an id: `name` or `owner/name` in the letters that the hub allows."""
     return bool(_ID.fullmatch(text)) and len(text) <= 96 and not any(s in text for s in ("--", ".."))
+
+
+def id_of_page(text: str) -> str | None:
+    """The id in the address of a model's page on a hub; None when `text` is no such address."""
+    page = _PAGE.fullmatch(text)
+    return page.group(1) if page else None
