@@ -241,7 +241,7 @@ def test_mirror_in_trouble(server: FakeHub, hub: Hub, status: int, said: str) ->
 def test_disk_too_small(server: FakeHub, hub: Hub) -> None:
     small = replace(hub, free_bytes=lambda _: 100_000)
     said = failure(ID, small, HostError)
-    assert "MiB more on disk; 0.00 MiB are free" in said
+    assert "needs 0.57 MiB more on disk; 0.10 MiB are free" in said
     assert str(hub.cache) in said
     assert not server.gets("/resolve/")
 
