@@ -154,7 +154,7 @@ _AMOUNT_IN_PARENTHESES = re.compile(rf"\(\s*(\d+(?:\.\d+)?\s*(?:{_UNITS}))\s*\)"
 _MIG = re.compile(r"\b(?:mig[- ]?)?(\d)g\.(\d+)gb\b", re.IGNORECASE)
 _NOISE = re.compile(
     r"\b(nvidia|amd|intel|geforce|tesla|instinct|gpus?|cards?|graphics|hbm\d?e?|sxm\d?|vgpu|pci-?e|modded|gddr\dx?|mig"
-    r"|class|device|rocm|cuda|reported|implied|total|tensor core|edition|server|workstation|each|vram|nvgpu)\b"
+    r"|class|device|rocm|cuda|reported|implied|total|tensor core|edition|server|workstation|nodes?|each|vram|nvgpu)\b"
     r"|显卡|显存",
     re.IGNORECASE,
 )
