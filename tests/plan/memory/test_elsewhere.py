@@ -62,11 +62,11 @@ def test_the_host_takes_its_part_of_unified_memory(utilization: float, kv: float
     assert planned(model, "0.18", "GB10", **flags).tightest.kv_cache.value == pytest.approx(kv, abs=0.3)
 
 
-def test_a_vision_tower_is_widest_in_its_mlp() -> None:
+def test_a_rotary_vision_tower_is_widest_in_its_attention() -> None:
     """0.20.0 on a 5090: 2.44 GiB beside Qwen3.5-9B's weights and cache, graphs and libraries among them."""
     model = find_model("Qwen/Qwen3.5-9B").facts()
     rank = planned(model, "0.20.0", "RTX 5090", max_model_len=4096, gpu_memory_utilization=0.85).tightest
-    assert rank.activation.value == pytest.approx(1.8, abs=0.05)
+    assert rank.activation.value == pytest.approx(1.9, abs=0.05)
     assert rank.activation.value + rank.context.counted.value + rank.deducted.value == pytest.approx(2.44, abs=0.12)
 
 

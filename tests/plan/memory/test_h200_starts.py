@@ -26,11 +26,6 @@ BOUNDS = {
     "cuda_graph_gib": 0.08,
 }
 MISSES = {
-    ("h200-026-next-eager-8192", "activation_peak_gib"): "scratch of the gated delta rule is not modelled",
-    ("h200-026-next-eager-8192-prefix", "activation_peak_gib"): "as without prefix caching",
-    ("h200-026-next-eager-8192", "available_kv_gib_per_gpu"): "by its activation peak",
-    ("h200-026-next-eager-8192-prefix", "available_kv_gib_per_gpu"): "by its activation peak",
-    ("h200-026-dsl-graph-s256", "activation_peak_gib"): "compiling fuses what MLA holds in an eager start",
     ("h200-026-dsl-graph-s256", "cuda_graph_gib"): "what MLA's whole-model graphs keep is known in part",
     ("h200-026-q7-graph-warm-2048", "activation_peak_gib"): "a compiled MLP holds a little less; 0.01 GiB",
     ("h200-026-fail-kv-small", "activation_peak_gib"): "0.01 GiB of 0.3",

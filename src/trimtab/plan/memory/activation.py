@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
 
 from trimtab.facts.derived import Derived
@@ -9,8 +11,9 @@ from trimtab.facts.layers import Attention, LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.caches import is_packed, state_bytes
+from trimtab.plan.memory.draft import draft_layers
 from trimtab.plan.memory.encoder import encoder_peak, held_inputs
-from trimtab.plan.memory.mamba import mamba2_bytes
+from trimtab.plan.memory.mamba import gdn_bytes, mamba2_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.parallel import Stage
 
@@ -28,6 +31,14 @@ LOGIT_BYTES = 14
 """V1 with Triton's or FlashInfer's kernel: logits 2 + 4, probabilities 4, noise or masked logits 4."""
 V2_LOGIT_BYTES = 2
 """The V2 runner's profile run skips top-k and top-p: the logits alone."""
+REJECTION_LOGIT_BYTES = 30
+"""V1 while it drafts: the rejection sampler's six fp32 copies of bonus, target and recovered logits beside the random
+ones in 16 bit, two a sequence (v1/sample/rejection_sampler.py; three starts of 0.26 on H200)."""
+DRAFT_STREAMS = {"mtp": 4, "eagle3": 5, "eagle": 1}
+"""Tensors of tokens x hidden size that a draft's forward holds beside its layer: the target's hidden states (EAGLE-3:
+of three layers), embeddings and their norms (deepseek_mtp.py, llama_eagle3.py; measured with 0.26 on H200)."""
+FLUSH_BYTES = 60 << 20
+"""What the compiler overwrites to empty the L2 cache between two timings (H200: 60 MiB)."""
 MOE_CHUNK_TOKENS = 32 * 1024
 """Tokens that the fused experts take at once before 0.13 (envs.py `VLLM_FUSED_MOE_CHUNK_SIZE`)."""
 FREES_GATE_UP = frozenset({
@@ -39,7 +50,7 @@ SANDWICH_NORMS = ("Gemma2", "Gemma3", "Gemma4", "Olmo2", "Glm4ForCausalLM")
 
 
 class Peak(msgspec.Struct, frozen=True):
-    """GiB of each thing that could be the widest; `persistent` is held under all of them but `compiling`."""
+    """GiB of each thing that could be the widest; `persistent` is held under the first three."""
 
     persistent: float
     mlp: float
@@ -50,7 +61,8 @@ class Peak(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> float:
-        return max(self.persistent + max(self.mlp, self.attention, self.sampler, self.encoder), self.compiling)
+        decoding = self.persistent + max(self.mlp, self.attention, self.sampler)
+        return max(decoding, FLOOR_GIB + self.encoder, self.compiling)
 
 
 def activation(settings: Settings, model: ModelFacts, stage: Stage, *, samples: bool = True) -> Derived[float]:
@@ -61,7 +73,7 @@ def activation(settings: Settings, model: ModelFacts, stage: Stage, *, samples: 
     return Derived(
         value=peak.total,
         unit="GiB",
-        formula="max(persistent + max(mlp, attention, sampler, encoder), compiling)",
+        formula="max(persistent + max(mlp, attention, sampler), encoder, compiling)",
         source="computed",
         inputs={"tokens": settings.max_num_batched_tokens} | {f"{k}_gib": round(v, 3) for k, v in shown.items()},
         note="vLLM v1/worker/gpu_model_runner.py profile_run; worker/model_runner.py profile_run (V0)",
@@ -70,24 +82,55 @@ def activation(settings: Settings, model: ModelFacts, stage: Stage, *, samples: 
 
 def peak_of(settings: Settings, model: ModelFacts, stage: Stage, *, samples: bool = True) -> Peak:
     """The peak's parts on one stage."""
-    tokens = settings.max_num_batched_tokens
-    unique = {id(x): x for x in model.layers[stage.start : stage.end]}.values()
-    moe = max((_moe_bytes(settings, model, x) for x in unique), default=0)
+    layers = model.layers[stage.start : stage.end]
+    first = next((i for i, x in enumerate(layers) if x.moe), 0)
+    moe = max((_moe_bytes(settings, model, x) for x in distinct(layers)), default=0)
     kept = (moe if settings.version >= (0, 13) else 0) + _state_bytes(settings, model, stage)
-    stream = model.element_bytes * tokens * model.hidden_size * _streams(settings, model, stage)
-    mlp = max((_mlp_bytes(settings, model, x) for x in unique), default=0)
-    mlp = max(mlp, 0 if kept else moe)
-    attention = max((_attention_bytes(settings, model, x) for x in unique), default=0)
-    mamba2 = max((mamba2_bytes(settings, model, x) for x in unique), default=0)
+    row = model.element_bytes * settings.max_num_batched_tokens * model.hidden_size
+    stream = row * _streams(settings, model, stage)
+    mlp = max((stream + _mlp_bytes(settings, model, x) for x in distinct(layers[first:])), default=stream)
+    early = max((stream + _mlp_bytes(settings, model, x) for x in distinct(layers[:first])), default=0)
+    mlp = max(mlp, early - kept, stream + (0 if kept else moe))  # experts' scratch does not exist before the first ones
+    mixer = max((_mixer_bytes(settings, model, x, stream) for x in distinct(layers)), default=stream)
+    for layer, rows in drafted(settings, model) if stage.last else ():
+        mlp = max(mlp, stream + _mlp_bytes(settings, model, layer) + rows * row)
+        mixer = max(mixer, _mixer_bytes(settings, model, layer, stream) + rows * row)
     shown = held_inputs(settings, model) if stage.first else 0
     return Peak(
         persistent=FLOOR_GIB + kept / GIB,
-        mlp=(stream + mlp + shown) / GIB,
-        attention=(max(stream + attention, mamba2) + shown) / GIB,
+        mlp=(mlp + shown) / GIB,
+        attention=(mixer + shown) / GIB,
         sampler=(_sampler_bytes(settings, model) + shown) / GIB if stage.last and samples else 0.0,
         encoder=encoder_peak(settings, model) / GIB if stage.first else 0.0,
         compiling=_compile_bytes(settings, model) / GIB if stage.first else 0.0,
     )
+
+
+def _mixer_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts, stream: int) -> int:
+    """A layer's widest point before its MLP, with the tensors of tokens x hidden size (`stream`: those of most) alive.
+
+    MLA holds two of them, compiled one: the rest is freed before the prefill workspace is made (four starts of 0.26).
+    """
+    if layer.recurrent and layer.recurrent.kind == "gdn" and settings.engine == "V1":
+        return gdn_bytes(settings, model, layer)
+    latent = layer.attention is not None and layer.attention.kv_lora_rank is not None
+    if latent and settings.engine == "V1" and not is_packed(model.layers):
+        row = settings.max_num_batched_tokens * model.hidden_size * model.element_bytes
+        return _attention_bytes(settings, model, layer) + row * (2 if settings.enforce_eager else 1)
+    return max(stream + _attention_bytes(settings, model, layer), mamba2_bytes(settings, model, layer))
+
+
+def distinct(layers: Sequence[LayerFacts]) -> Iterable[LayerFacts]:
+    """Each kind of layer once: equal ones are the same object."""
+    return {id(x): x for x in layers}.values()
+
+
+def drafted(settings: Settings, model: ModelFacts) -> Iterable[tuple[LayerFacts, int]]:
+    """The draft's layers, which V1's profile run goes through too, and the tensors held beside each."""
+    rows = DRAFT_STREAMS.get(settings.speculative_method or "", 0)
+    if settings.engine == "V0" or not rows:
+        return ()
+    return [(layer, rows) for layer in distinct(draft_layers(settings, model))]
 
 
 HYPER_STREAMS = 16
@@ -133,17 +176,20 @@ def _moe_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -> int:
         return 0
     inner, hidden, element = moe.intermediate // settings.expert_tensor_ranks, model.hidden_size, model.element_bytes
     tokens = settings.max_num_batched_tokens * settings.data_parallel_size
+    up = inner * max(
+        (len(w.spans) for w in layer.weights if w.part == "experts"), default=2
+    )  # gate and up, or up alone
     fp8 = any(w.part == "experts" and w.scheme.bits == 8 for w in layer.weights)
     if _deep_gemm(settings, layer):
         rows = tokens * moe.per_token + -(-moe.experts // settings.expert_ranks) * 127
-        return rows * (2 * max(2 * inner, hidden) * element + hidden)
+        return rows * (2 * max(up, hidden) * element + hidden)
     if settings.version >= (0, 13):
-        return tokens * moe.per_token * (max(inner, hidden) + max(2 * inner, hidden)) * element
+        return tokens * moe.per_token * (max(inner, hidden) + max(up, hidden)) * element
     chunk = min(tokens, MOE_CHUNK_TOKENS)
     rows = chunk * moe.per_token
     gathered = 2 * tokens * hidden if settings.data_parallel_size > 1 else 0
     quantised = chunk * hidden + rows * inner if fp8 else 0
-    return (rows * (max(2 * inner, hidden) + inner) + gathered) * element + quantised
+    return (rows * (max(up, hidden) + inner) + gathered) * element + quantised
 
 
 def _deep_gemm(settings: Settings, layer: LayerFacts) -> bool:
@@ -183,7 +229,11 @@ def _attention_bytes(settings: Settings, model: ModelFacts, layer: LayerFacts) -
     heads = mixer.heads // tp
     width = mixer.head_dim - (mixer.qk_rope_head_dim or 0) + mixer.v_head_dim
     scratch = min(workspace, MLA_WORKSPACE_TOKENS) * heads * width
-    return (scratch + tokens * heads * mixer.head_dim) * model.element_bytes
+    row = heads * mixer.head_dim
+    if settings.engine == "V1":  # output and latents, as projected and normed
+        latents = 2 * (mixer.q_lora_rank or 0) + 2 * mixer.kv_lora_rank + (mixer.qk_rope_head_dim or 0)
+        row += heads * mixer.v_head_dim + latents
+    return (scratch + tokens * row) * model.element_bytes
 
 
 def _sampler_bytes(settings: Settings, model: ModelFacts) -> int:
@@ -219,7 +269,10 @@ def _compile_bytes(settings: Settings, model: ModelFacts) -> int:
     if settings.runner != "v2" and settings.version < (0, 26):
         return 0
     copy = sum(w.rank_bytes(settings.tensor_parallel_size) for w in model.embedding if w.split == "vocab")
-    return copy + 2 * settings.max_num_batched_tokens * model.hidden_size * model.element_bytes
+    row = settings.max_num_batched_tokens * model.hidden_size * model.element_bytes
+    if settings.speculative_method in DRAFT_STREAMS:  # compiled after the target has run, whose hidden states are held
+        return copy + 4 * row + FLUSH_BYTES + int(FLOOR_GIB * GIB)
+    return copy + 2 * row
 
 
 def sampler_element_bytes(settings: Settings) -> float:
@@ -230,4 +283,6 @@ def sampler_element_bytes(settings: Settings) -> float:
         return V0_LOGIT_BYTES
     if settings.version < (0, 18) and not settings.flashinfer_sampler:
         return SORTED_LOGIT_BYTES
+    if settings.speculative_method:
+        return REJECTION_LOGIT_BYTES
     return LOGIT_BYTES

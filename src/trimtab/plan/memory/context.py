@@ -37,8 +37,11 @@ NCCL_PCIE_GIB = 0.17
 NCCL_LATER_PCIE_GIB = 0.1
 """Channels that NCCL of 0.20 and later opens at the first large message without NVLink, after the snapshot: of four
 starts with TP 2 three leave 0 to 0.1, one without peer access 0.75."""
+NCCL_GROUP_GIB = 0.48
+"""Each further group of ranks: experts' and decode context's. 1.98 to 2.00 and 2.48 in all, 1.90 with data ranks,
+measured with 2 x H200."""
 NCCL_PIPELINE_GIB = 0.91
-"""Point-to-point channels of a pipeline: 1.42 - 0.51, measured with 2 x H200."""
+"""A group without custom all-reduce, as of a pipeline or of data ranks: 1.42 - 0.51, measured with 2 x H200."""
 
 
 CPU_PROCESS_GIB = 0.9
@@ -59,7 +62,7 @@ def context(settings: Settings, model: ModelFacts, card: Card, stage: Stage) -> 
     if card.vendor == "cpu":
         process = Derived(CPU_PROCESS_GIB, "GiB", "Python, PyTorch and vLLM in one worker", "assumed")
         return Context(Derived(0.0, "GiB", "no device context", "computed"), process)
-    nccl = _nccl(settings, card)
+    nccl = _nccl(settings, model, card)
     base = CONTEXT_GIB if card.total_gib > 60 else CONTEXT_SMALL_GIB
     after = snapshot_after_nccl(settings.version) and settings.engine == "V1"
     before = base + (nccl if after else 0.0)
@@ -126,10 +129,14 @@ def _host(settings: Settings, card: Card) -> float:
     return UNIFIED_HOST_GIB if unified and settings.engine == "V1" and settings.version < (0, 29) else 0.0
 
 
-def _nccl(settings: Settings, card: Card) -> float:
+def _nccl(settings: Settings, model: ModelFacts, card: Card) -> float:
     if settings.world_size == 1:
         shares_experts = settings.data_parallel_size > 1 and settings.enable_expert_parallel
-        return 2 * NCCL_GIB if shares_experts and card.nvlink else 0.0  # the data ranks' group and the experts'
+        return NCCL_PIPELINE_GIB + NCCL_GROUP_GIB if shares_experts and card.nvlink else 0.0
     if not card.nvlink:
         return NCCL_PCIE_GIB
-    return NCCL_GIB if settings.tensor_parallel_size > 1 else NCCL_PIPELINE_GIB
+    if settings.tensor_parallel_size == 1:
+        return NCCL_PIPELINE_GIB
+    later = snapshot_after_nccl(settings.version) and any(x.moe for x in model.layers)
+    groups = later + (settings.decode_context_parallel_size > 1)
+    return NCCL_GIB + groups * NCCL_GROUP_GIB

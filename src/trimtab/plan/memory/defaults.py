@@ -50,7 +50,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
     mamba_mode = _mamba_mode(given, version, model, prefix, hybrid)
     runner = runner_of(given, version, model, engine, method=method, mamba_mode=mamba_mode)
     eager = bool(given.switch("enforce_eager")) or any(c.vendor == "cpu" for c in cards)
-    sizes = _sizes(given) or capture_sizes(version, seqs, tokens, 1 + drafted)
+    sizes = _sizes(given) or capture_sizes(version, seqs, tokens, 1 + drafted, model.architecture)
     settings = Settings(
         version=version,
         engine=engine,

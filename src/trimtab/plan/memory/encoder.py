@@ -8,6 +8,9 @@ from trimtab.plan.memory.settings import Settings
 
 PATCHES_PER_TOKEN = {"Gemma3": 16, "Qwen": 4, "UITARS": 4}
 """Patches that one embedding is made of, by the beginning of the architecture's name; else 1."""
+VIDEO_FIRST = ("Qwen2VL", "Qwen2_5_VL")
+VIDEO_PAIRS = 7
+"""Pairs of frames in the 14 of `_MAX_FRAMES_PER_VIDEO` (0.11 to 0.33 qwen2_vl.py)."""
 CROSS_WIDTHS = 18.7
 """Copies of patches x width alive in Llama 3.2's tower: its MLP and the five layers whose states it keeps, chiefly.
 A start of 0.7.0 with 128 sequences fixed the number."""
@@ -45,14 +48,24 @@ def held_inputs(settings: Settings, model: ModelFacts) -> int:
     return max((_pixels(settings, model, t) + _outputs(settings, model, t) for t in model.towers), default=0)
 
 
-def _items(settings: Settings, tower: Tower) -> int:
+def _item(settings: Settings, model: ModelFacts, tower: Tower) -> int:
+    """Embeddings of the largest item: for Qwen2-VL and 2.5-VL a video of up to seven pairs of frames of the largest
+    image's size, as many as the context holds (0.11 to 0.33 qwen2_vl.py `get_num_frames_with_most_features`)."""
     item = tower.tokens_per_item or 0
-    return max(1, settings.max_num_batched_tokens // item) if item else 0
+    if item and model.architecture.startswith(VIDEO_FIRST) and settings.version >= (0, 11):
+        return item * min(VIDEO_PAIRS, max(1, settings.max_model_len // item))
+    return item
+
+
+def _tokens(settings: Settings, model: ModelFacts, tower: Tower) -> int:
+    """Embeddings of all items that are profiled at once: a batch of them, at least one."""
+    item = _item(settings, model, tower)
+    return item * max(1, settings.max_num_batched_tokens // item) if item else 0
 
 
 def _patches(settings: Settings, model: ModelFacts, tower: Tower) -> int:
     each = next((n for name, n in PATCHES_PER_TOKEN.items() if model.architecture.startswith(name)), 1)
-    return _items(settings, tower) * (tower.tokens_per_item or 0) * each
+    return _tokens(settings, model, tower) * each
 
 
 def _pixels(settings: Settings, model: ModelFacts, tower: Tower) -> int:
@@ -62,13 +75,24 @@ def _pixels(settings: Settings, model: ModelFacts, tower: Tower) -> int:
 
 
 def _outputs(settings: Settings, model: ModelFacts, tower: Tower) -> int:
-    return _items(settings, tower) * (tower.tokens_per_item or 0) * model.hidden_size * model.element_bytes
+    deep = sum(w.name.startswith("deepstack") and w.name.endswith("fc2") for w in tower.weights)
+    return _tokens(settings, model, tower) * (1 + deep) * model.hidden_size * model.element_bytes
 
 
 def _tower(settings: Settings, model: ModelFacts, tower: Tower) -> int:
-    """Two copies of the MLP's inner rows and three of the hidden ones, beside the pixels: more than the eight copies
-    that interpolating learned positions takes (0.19 qwen3_vl.py `fast_pos_embed_interpolate`)."""
+    """Inner rows of the widest MLP and three hidden ones (SigLIP's holds the patches too), or where positions are
+    learned beside a fused rotary attention (Qwen3-VL, Qwen3.5) its twelve hidden rows, beside the pixels.
+
+    siglip.py, qwen2_5_vl.py, qwen3_vl.py of 0.26: four starts on H200 show each to 0.02 GiB.
+    """
     tp = settings.tensor_parallel_size if tower.splits else 1
-    widths = 2 * tower.intermediate_size / tp + 3 * tower.hidden_size
+    gated = any(len(w.spans) > 1 for w in tower.weights if w.name == "blocks.mlp.fc1")
+    learned = any(w.name == "pos_embed" for w in tower.weights)
+    rotary = learned and model.architecture.startswith("Qwen3")
+    streams = 4 if learned and not rotary else 3
+    widths = (3 if gated else 2) * tower.intermediate_size / tp + streams * tower.hidden_size
+    if rotary:
+        widths = max(widths, 9 * tower.hidden_size / tp + 3 * tower.hidden_size)
     inside = int(_patches(settings, model, tower) * widths) * model.element_bytes
-    return inside + _pixels(settings, model, tower) + _outputs(settings, model, tower)
+    deep = _outputs(settings, model, tower) - _tokens(settings, model, tower) * model.hidden_size * model.element_bytes
+    return inside + _pixels(settings, model, tower) + deep

@@ -35,15 +35,18 @@ SPLITS = 32
 
 
 def capture_sizes(
-    version: Release, max_num_seqs: int, max_num_batched_tokens: int, queries: int = 1
+    version: Release, max_num_seqs: int, max_num_batched_tokens: int, queries: int = 1, architecture: str = ""
 ) -> tuple[int, ...]:
     """Batch sizes captured by default.
 
     From 0.11.1: 1, 2, 4, then by 8 to 256, then by 16 up to min(2 x sequences x queries, 512) (0.26 config/vllm.py
-    `_set_cudagraph_sizes`); before, 1, 2, 4 and by 8 up to 512 (0.9.2 config.py), V0 up to the sequences.
+    `_set_cudagraph_sizes`), for gpt-oss up to 1,024 whatever the sequences (0.12 to 0.33 models/config.py
+    `GptOssForCausalLMConfig`); before, 1, 2, 4 and by 8 up to 512 (0.9.2 config.py), V0 up to the sequences.
     """
     if version >= (0, 12):
         most = min(max_num_seqs * queries * 2, 512, max_num_batched_tokens)
+        if architecture == "GptOssForCausalLM":
+            most = min(1024, max_num_batched_tokens)
         sizes = [n for n in (1, 2, 4) if n <= most]
         sizes += range(8, min(most + 1, 256), 8)
         sizes += range(256, most + 1, 16)
@@ -99,6 +102,8 @@ def _output_width(mixer: Attention) -> int:
 
 def _driver_bytes(settings: Settings, stage: Stage) -> int:
     piecewise, whole = graph_counts(settings)
+    if settings.max_loras and settings.version >= (0, 12):  # each size twice: without adapters and with them
+        piecewise, whole = 2 * piecewise, 2 * whole
     if not graphs_for_full_and_piecewise(settings.version):
         each = LAYER_BYTES + (NCCL_LAYER_BYTES if settings.nccl_reduces else 0)
         return (piecewise + whole) * stage.layers * each

@@ -27,6 +27,7 @@ def weights(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[floa
         "layers_gib": _layer_bytes(settings, model, stage, splits) / GIB,
         "embedding_and_head_gib": _held(_ends(model, stage), settings, splits) / GIB,
         "towers_gib": _tower_bytes(settings, model, splits) / GIB if stage.first else 0.0,
+        "deepstack_gib": _deepstack_bytes(settings, model) / GIB if stage.first else 0.0,
         "draft_gib": _draft_bytes(settings, model, splits) / GIB if stage.last else 0.0,
         "lora_slots_gib": lora_bytes(settings, model, stage) / GIB,
         "rotary_tables_gib": _rotary_bytes(settings, model, stage) / GIB,
@@ -42,6 +43,15 @@ def weights(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[floa
         inputs={k: round(v, 4) for k, v in parts.items() if v},
         note="vLLM v1/worker/gpu_model_runner.py load_model; c10/cuda/CUDACachingAllocator.cpp",
     )
+
+
+def _deepstack_bytes(settings: Settings, model: ModelFacts) -> int:
+    """Buffers that Qwen3-VL makes for what its tower adds to the first decoder layers (0.11 to 0.33 qwen3_vl.py
+    `deepstack_input_embeds`): one of tokens x hidden size a level."""
+    levels = sum(w.name.startswith("deepstack") and w.name.endswith("fc2") for t in model.towers for w in t.weights)
+    if not settings.encoder or settings.version < (0, 11):
+        return 0
+    return levels * settings.max_num_batched_tokens * model.hidden_size * model.element_bytes
 
 
 def rank_tensors(weight: Weight, settings: Settings) -> tuple[int, ...]:
