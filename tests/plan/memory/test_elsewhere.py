@@ -116,6 +116,8 @@ def test_fp8_at_load_holds_the_16_bit_model_before_0_16() -> None:
     assert old.verdict == "oom_weights"
     assert new.verdict != "oom_weights"
     assert old.tightest.weights.value == pytest.approx(new.tightest.weights.value, rel=0.01)
+    on_h20 = {v: planned(model, v, "H20-141", **flags).verdict for v in ("0.12", "0.13", "0.16")}
+    assert on_h20 == {"0.12": "fits", "0.13": "oom_weights", "0.16": "fits"}
 
 
 def test_nccl_inside_graphs_wants_more_room() -> None:

@@ -16,7 +16,7 @@ from trimtab.plan.memory.context import Context, context
 from trimtab.plan.memory.cpu import cpu_kv_cache
 from trimtab.plan.memory.graphs import deducted_graphs, graph_memory
 from trimtab.plan.memory.settings import Settings
-from trimtab.plan.memory.versions import loads_before_quantising
+from trimtab.plan.memory.versions import keeps_what_it_quantises, loads_before_quantising
 from trimtab.plan.memory.weights import weights
 from trimtab.plan.parallel import Stage
 
@@ -66,6 +66,8 @@ def _rank(
     held = weights(settings, model, stage)
     whole = stored is not model and loads_before_quantising(settings.version)
     loading = weights(settings, stored, stage).value if whole else held.value
+    if whole and keeps_what_it_quantises(settings.version):
+        loading += held.value
     outside = context(settings, model, card, stage)
     peak = activation(settings, model, stage, samples=samples)
     graphs = graph_memory(settings, model, stage)

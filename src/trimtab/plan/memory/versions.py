@@ -196,6 +196,12 @@ def loads_before_quantising(v: Release) -> bool:
     return v < (0, 16)
 
 
+def keeps_what_it_quantises(v: Release) -> bool:
+    """0.13 to 0.15 quantise each layer as soon as it is read, while the loop over the checkpoint still holds every
+    16-bit parameter (quantization/fp8.py `patched_weight_loader`; `params_dict` of the models' `load_weights`)."""
+    return (0, 13) <= v < (0, 16)
+
+
 def checks_length(v: Release) -> bool:
     """Whether a cache smaller than one longest request stops the start: 0.2.5 does not look, 0.3.0 does
     (engine/llm_engine.py `_init_cache`)."""
