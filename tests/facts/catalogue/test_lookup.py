@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from trimtab.errors import ModelError
 from trimtab.facts import catalogue
 from trimtab.facts.catalogue.lookup import Entry, entries, find_model
+from trimtab.facts.catalogue.tunes import BODIES
 from trimtab.facts.model import read_model
 
 
@@ -83,6 +84,39 @@ def test_what_is_beside_the_decoder_may_be_unknown() -> None:
 
 def test_tunes_of_llama_30b_have_its_heads() -> None:
     assert {find_model(i).facts().heads for i in ("<llama-33b>", "lmsys/vicuna-33b-v1.3")} == {52}
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "variant"),
+    [
+        ("/models/Qwen15_14B_Chat_sft", "Qwen/Qwen1.5-14B", ""),
+        ("me/my-qwen2.5-7b-support-AWQ", "Qwen/Qwen2.5-7B", "awq"),
+        ("NousResearch/Hermes-3-Llama-3.1-8B", "meta-llama/Llama-3.1-8B", ""),
+        ("TheBloke/Wizard-Vicuna-30B-Uncensored-GPTQ", "huggyllama/llama-30b", "gptq"),
+        ("cognitivecomputations/dolphin-2.6-mistral-7b", "mistralai/Mistral-7B-v0.1", ""),
+    ],
+)
+def test_a_tune_has_the_body_of_its_base(name: str, body: str, variant: str) -> None:
+    found = find_model(name)
+    assert (found.id, found.variant, found.tune) == (body, variant, True)
+    assert found.facts().chat_template is None
+    assert any("read off the name" in a for a in found.facts().assumed)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x/EAGLE3-LLaMA3.1-8B", "gradientai/Llama-3-8B-Instruct-Gradient-1048k", "x/qwen2.5-7b-lora",
+     "x/Qwen2.5-7B-Reward", "x/llava-v1.6-mistral-7b", "x/tinyllama-3-8bit", "x/Llama-3-8B-moe-4x"],
+)  # fmt: skip
+def test_what_is_no_plain_tune_is_left_alone(name: str) -> None:
+    with pytest.raises(ModelError):
+        find_model(name)
+
+
+def test_every_body_is_catalogued() -> None:
+    for _, model in BODIES:
+        if "{" not in model:
+            assert find_model(model).id == model
 
 
 def test_a_placeholder_names_a_model() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from trimtab import shipped
 from trimtab.errors import ModelError
 from trimtab.facts.catalogue import FAMILIES
+from trimtab.facts.catalogue.tunes import body_of
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.messages import msg
 
@@ -47,6 +48,8 @@ class Found(msgspec.Struct, frozen=True):
     variant: str
     config: Mapping[str, Any]
     assumed: tuple[str, ...]
+    tune: bool = False
+    """Whether it is a fine-tune known by its name alone: of its chat template nothing is known."""
 
     def facts(self) -> ModelFacts:
         """The model's facts; what the look-up takes on trust is among their `assumed`."""
@@ -55,8 +58,8 @@ class Found(msgspec.Struct, frozen=True):
         return replace(
             facts,
             assumed=(*facts.assumed, *self.assumed),
-            chat_template=not missing,
-            base_model=missing and not _CHATS.search(self.id),
+            chat_template=None if self.tune else not missing,
+            base_model=missing and not self.tune and not _CHATS.search(self.id),
         )
 
 
@@ -94,6 +97,9 @@ def find_model(model_id: str) -> Found:
     if scheme is not None and plain in _by_id():
         entry, real = _by_id()[plain]
         return _variant(entry, real, scheme)
+    tune = body_of(wanted.rpartition("/")[2])
+    if tune is not None:
+        return _tune(*_by_id()[tune.lower()], scheme)
     raise _unknown(model_id, plain)
 
 
@@ -171,6 +177,14 @@ def _variant(entry: Entry, real: str, scheme: dict[str, Any]) -> Found:
     method = str(scheme["quant_method"])
     doubt = f"quantisation {method} as its publishers usually do it, read off the id"
     return Found(entry, real, method, config, (*_doubts(entry), doubt))
+
+
+def _tune(entry: Entry, real: str, scheme: dict[str, Any] | None) -> Found:
+    """The body of a catalogued model under another name."""
+    found = (
+        _variant(entry, real, scheme) if scheme is not None else Found(entry, real, "", entry.config, _doubts(entry))
+    )
+    return replace(found, assumed=(*found.assumed, f"the body of {real}, read off the name"), tune=True)
 
 
 def _for_model(entry: Entry, scheme: dict[str, Any]) -> dict[str, Any]:
