@@ -16,6 +16,8 @@ LOGS = Path(__file__).parents[1] / "fixtures" / "logs" / "h200"
     [
         ("v1-graph-cold-2048", 14.29, 109.89),
         ("next-eager-8192", 38.02, 86.14),
+        ("tp2-graph", 7.16, 117.94),
+        ("vision-v1-eager", 12.97, 109.22),
         ("fail-kv-small", 15.0, 5.44),
         ("fail-no-blocks", 14.29, -0.88),
     ],
@@ -29,8 +31,9 @@ def test_memory(name: str, weights_gib: float, kv_gib: float) -> None:
 
 
 def test_capture() -> None:
-    events = collect((LOGS / "v1-graph-cold-2048.log").read_text().splitlines())
-    assert next(e.numbers["graph_gib"] for e in events if e.kind is Kind.CAPTURED) == 0.46
+    for name, taken in (("v1-graph-cold-2048", 0.46), ("tp2-graph", 0.48), ("kv-bytes-graph", 0.15)):
+        events = collect((LOGS / f"{name}.log").read_text().splitlines())
+        assert next(e.numbers["graph_gib"] for e in events if e.kind is Kind.CAPTURED) == taken
 
 
 @pytest.mark.parametrize(
