@@ -173,3 +173,14 @@ def test_blackwell_graphs_hold_flashinfers_workspace() -> None:
         for gpu in ("B200", "RTX PRO 6000")
     }
     assert graphs["B200"] - graphs["RTX PRO 6000"] == pytest.approx(394 / 1024, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("version", "asked", "deducts"),
+    [("0.17", "1", False), ("0.19", None, False), ("0.19", "1", True), ("0.20.0", None, True), ("0.20.0", "0", False)],
+)
+def test_graphs_are_deducted_from_0_20_or_where_asked(version: str, asked: str | None, deducts: bool) -> None:
+    model, cards = config("qwen3-8b"), cards_of(parse_gpus("RTX 4090"))
+    env = {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": asked} if asked else {}
+    settings = resolve(Given({"max_model_len": 8192}, env), release(version), model, cards)
+    assert (budget(settings, model, cards).tightest.deducted.value > 0) is deducts

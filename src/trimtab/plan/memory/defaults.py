@@ -98,6 +98,7 @@ def _with_cards(given: Given, settings: Settings, cards: Sequence[Card]) -> Sett
     return replace(
         settings,
         estimate_graphs=_estimates(given, version, cards),
+        estimate_asked=given.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS") == "1",
         deep_gemm=all(9.0 <= c.capability < 12.0 and c.vendor == "nvidia" for c in cards),
         hopper=bool(cards) and all(9.0 <= c.capability < 10.0 and c.vendor == "nvidia" for c in cards),
         mxfp4_tile=_mxfp4_tile(version, cards),

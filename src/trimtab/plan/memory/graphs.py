@@ -129,7 +129,11 @@ def _decode_batch(settings: Settings) -> int:
 
 def deducted_graphs(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[float]:
     """GiB taken from the KV cache beforehand for graphs (0.20 and later, where the runner estimates)."""
-    if not settings.graphs or not settings.estimate_graphs or not deducts_graphs(settings.version, settings.runner):
+    if (
+        not settings.graphs
+        or not settings.estimate_graphs
+        or not deducts_graphs(settings.version, settings.runner, asked=settings.estimate_asked)
+    ):
         return Derived(0.0, "GiB", "this release or runner deducts nothing for graphs", "computed")
     found = graph_memory(settings, model, stage)
     if not found.value:

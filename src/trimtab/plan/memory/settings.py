@@ -79,6 +79,8 @@ class Settings(msgspec.Struct, frozen=True):
     disable_hybrid_kv_cache_manager: bool = False
     async_scheduling: bool = False
     estimate_graphs: bool = True
+    estimate_asked: bool = False
+    """Whether the environment asks for graphs' memory to be deducted, as 0.18 and 0.19 do not by themselves."""
     compile_cache: bool = False
     """Whether torch.compile finds its cache: a first start does not, and compiling shows in the peak."""
     mamba_cache_mode: str = "none"

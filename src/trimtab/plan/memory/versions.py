@@ -94,9 +94,10 @@ def offloads_weights(v: Release, runner: str) -> bool:
     return runner != "v2" or v >= (0, 28)
 
 
-def deducts_graphs(v: Release, runner: str) -> bool:
-    """From 0.20 the estimate is deducted (envs.py `VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS` default 1)."""
-    return v >= (0, 20) and estimates_graphs(v, runner)
+def deducts_graphs(v: Release, runner: str, *, asked: bool = False) -> bool:
+    """From 0.20 the estimate is deducted, before where it is asked for (envs.py
+    `VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS`, whose default became 1)."""
+    return (asked or v >= (0, 20)) and estimates_graphs(v, runner)
 
 
 def splits_blocks_over_20_mib(v: Release) -> bool:
