@@ -9,8 +9,23 @@ from .records import Record
 WATCHED = ("default", "choices", "kind", "values", "deprecated", "no_op")
 
 
+# Flags that no version of vLLM puts into a group, by their first words.
+UNGROUPED = {
+    "front end": ("model_tag", "--config", "--api-server-count", "--headless", "--grpc", "--shutdown-timeout",
+                  "--expand-tools", "--fail-on-environ"),
+    "logging": ("--disable-log-", "--enable-log-requests", "--aggregate-engine-logging"),
+    "speculation": ("--spec", "--num-speculative", "--ngram-", "--typical-", "--disable-logprobs-during"),
+    "parallel": ("--worker-use-ray", "--engine-use-ray"),
+    "multimodal": ("--image-",),
+    "compilation": ("--max-context-len-to-capture",),
+    "cache": ("--use-v2-block-manager", "--quantization-param-path"),
+    "prompt adapter": ("--prompt-adapters",),
+    "kernel": ("--gdn-", "--kda-"),
+}  # fmt: skip
+
+
 def group(tables: Sequence[Record]) -> None:
-    """Give a flag without a group the one that a later version, or else an earlier one, puts it in."""
+    """Give a flag without a group the one that a later version, or else an earlier one, puts it in, or else ours."""
     for order in (list(reversed(tables)), list(tables)):
         known: dict[str, str] = {}
         for table in order:
@@ -19,6 +34,14 @@ def group(tables: Sequence[Record]) -> None:
                     known[flag["name"]] = flag["group"]
                 elif flag["name"] in known:
                     flag["group"] = known[flag["name"]]
+    for table in tables:
+        for flag in table["flags"]:
+            if "group" not in flag and (ours := _ours(flag["name"])):
+                flag["group"] = ours
+
+
+def _ours(name: str) -> str | None:
+    return next((group for group, starts in UNGROUPED.items() if name.startswith(starts)), None)
 
 
 def flags(tables: Sequence[Record]) -> list[Record]:

@@ -137,3 +137,8 @@ def test_known_parsers_are_listed_but_open() -> None:
         assert spec is not None
         assert spec.open
         assert name in spec.choices
+
+
+def test_every_flag_stands_in_a_group() -> None:
+    for minor in flags.minors():
+        assert [f.name for f in FlagTable.for_version(minor).flags if not f.group] == []
