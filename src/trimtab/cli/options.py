@@ -17,6 +17,13 @@ ModelConfig = Annotated[
 ]
 Context = Annotated[int | None, typer.Option("--context", help="Tokens of context one request needs.")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Requests to serve at once.")]
+PlanForm = Annotated[
+    str | None,
+    typer.Option("-o", "--output", help="sh, docker, config, json or plan."),
+]
+Nodes = Annotated[
+    int | None, typer.Option("--nodes", help="Machines that the cards are in; default: as few as hold them, 8 in each.")
+]
 Key = Annotated[str | None, typer.Option("--key", envvar="TRIMTAB_API_KEY", help="Key that the server asks for.")]
 ServedModel = Annotated[str | None, typer.Option("--model", help="Model id as served; default: the first one listed.")]
 ServerLog = Annotated[Path | None, typer.Option("--log", help="The server's log file.")]

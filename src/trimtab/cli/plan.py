@@ -8,8 +8,6 @@ import typer
 
 from trimtab.cli import options
 from trimtab.cli.format import plan as plan_format
-from trimtab.cli.format.budget import as_value
-from trimtab.cli.format.json import dump
 from trimtab.cli.gpus import cpu_set, gpus_named
 from trimtab.cli.installed import installed_table, unknown_to
 from trimtab.cli.models import find_model, require_known
@@ -33,9 +31,16 @@ def run(
     vllm: options.VllmVersion = None,
     engine_python: options.EnginePython = None,
     model_config: options.ModelConfig = None,
+    output: options.PlanForm = None,
+    nodes: options.Nodes = None,
     json: options.AsJson = False,
 ) -> int:
     """Plan a launch; flags after `--` are taken as they are. Exit code 1 when nothing fits."""
+    form = "json" if json else output
+    if form is not None:
+        from trimtab.cli.plan_forms import require, written
+
+        require(form)
     found = require_known(find_model(model, model_config, Notes(lang())))
     gpus = _gpus(gpu)
     for note in gpus.notes:
@@ -53,10 +58,10 @@ def run(
     made = plan(task, Wish(context, concurrency))
     for flag in unknown_to(table, made.command) if table else ():
         print(msg("the installed vLLM does not know {flag}", flag=flag).text(lang()), file=sys.stderr)
-    if json:
-        print(dump(plan_format.value(made, lang(), as_value(made.budget, lang()))), end="")
-    else:
+    if form is None:
         print(plan_format.text(made, lang()), end="")
+    else:
+        print(written(form, made, nodes, gpus, table), end="")
     return 0 if made.fits else 1
 
 

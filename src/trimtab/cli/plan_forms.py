@@ -1,0 +1,59 @@
+"""`trimtab plan -o FORM`: the plan as a file that people deploy, or as data with the linter's findings on it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from trimtab.cli.format import plan as plan_format
+from trimtab.cli.format.budget import as_value
+from trimtab.cli.format.json import dump, findings_value
+from trimtab.cli.settings import lang
+from trimtab.engine.flags import FlagTable
+from trimtab.facts.gpu import GpuSet
+from trimtab.messages import msg
+from trimtab.plan.planner import Plan
+from trimtab.plan.render.forms import render, require_form
+from trimtab.plan.render.launch import CARDS_PER_MACHINE, launch_of
+
+DATA = ("json", "plan")
+"""Forms in schema `trimtab.plan/1`; `up`, `lint` and `budget` read such a file."""
+
+
+def require(form: str) -> None:
+    """UsageError, naming the nearest, when there is no such form."""
+    require_form(form, DATA)
+
+
+def written(form: str, made: Plan, nodes: int | None, gpus: GpuSet, table: FlagTable | None) -> str:
+    """The text for stdout. A plan that does not fit is data only: as a form to deploy it is empty, and stderr says why.
+
+    UsageError where the form cannot hold the launch.
+    """
+    if form in DATA:
+        budget = as_value(made.budget, lang())
+        return dump(plan_format.value(made, lang(), budget, _findings(made, gpus, table)))
+    if not made.fits:
+        print(plan_format.text(made, lang()), end="", file=sys.stderr)
+        return ""
+    launch = launch_of(made, nodes)
+    if nodes is None and launch.nodes > 1:
+        note = msg(
+            "{cards} cards are taken as {nodes} machines of {each}; --nodes says otherwise",
+            cards=launch.cards,
+            nodes=launch.nodes,
+            each=CARDS_PER_MACHINE,
+        )
+        print(note.text(lang()), file=sys.stderr)
+    return render(form, launch)
+
+
+def _findings(made: Plan, gpus: GpuSet, table: FlagTable | None) -> list[dict[str, Any]]:
+    """What the linter says of the plan's own command, at its spans in the command as one line."""
+    from trimtab.rules.lint import LintFacts, lint
+
+    version = str(made.budget.settings.version)
+    facts = LintFacts(version, gpus, lambda _: made.budget.model, lambda _: table)
+    report = lint(made.command.command_line(), facts=facts).report
+    found: list[dict[str, Any]] = findings_value(report, lang(), version)["findings"]
+    return found
