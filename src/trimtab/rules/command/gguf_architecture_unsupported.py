@@ -1,12 +1,14 @@
 """A GGUF file that this vLLM cannot read.
 
-What it does: from 0.24 on, where GGUF has left vLLM for a plug-in, says so; before, up to 0.18, compares the model's
+What it does: from 0.24 on, where GGUF has left vLLM for a plug-in, says so, and warns where the plug-in's last release
+    (0.0.5) does not know the model's type; before, up to 0.18, compares the model's
     type with those whose GGUF files Transformers 4 can read, as vLLM takes the config from there.
 Why it matters: vLLM stops with "GGUF model with architecture ... is not supported yet".
 How to fix: take the model's safetensors, or an AWQ, GPTQ or FP8 checkpoint; from 0.24 on install vllm-gguf-plugin.
-When to ignore: when the plug-in is installed.
+When to ignore: when the plug-in is installed; where it warns, when it is newer than 0.0.5 and knows the type.
 Sources: docs/features/quantization/gguf.md, vLLM 0.26; transformers/integrations/ggml.py (GGUF_CONFIG_MAPPING) and
-    modeling_gguf_pytorch_utils.py (load_gguf_checkpoint), transformers 4.57.6, the newest that vLLM 0.12 to 0.18 allow.
+    modeling_gguf_pytorch_utils.py (load_gguf_checkpoint), transformers 4.57.6, the newest that vLLM 0.12 to 0.18 allow;
+    vllm_gguf_plugin/weights_adapter/default.py, 0.0.5 (build_name_map).
 """
 
 from __future__ import annotations
@@ -27,6 +29,12 @@ READ_BY_TRANSFORMERS_4 = frozenset(
         "decilm",
     }
 )  # fmt: skip
+MAPPED_BY_PLUGIN = frozenset(
+    {"gemma3_text", "deepseek_v2", "deepseek_v3", "qwen2_moe", "qwen3_moe", "minimax_m2", "ernie4_5"}
+)
+"""Model types that the plug-in renames as GGUF writes them; another with an underscore equals no GGUF name."""
+UNMAPPED_BY_PLUGIN = frozenset({"gemma4", "gemma4_text"})
+"""GGUF has the name; the plug-in has no tensor map for it."""
 TRANSFORMERS_5_SINCE = "0.19"
 _PACKING = re.compile(r"[-_.](ud-)?(i?q\d\w*|f16|f32|bf16|mxfp4\w*)$")
 
@@ -36,15 +44,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
     if not name.lower().endswith(".gguf"):
         return
     if method_known("gguf", context.version) is False and context.at_least("0.24"):
-        yield Finding(
-            msg(
-                "vLLM {version} reads no GGUF file by itself; vllm-gguf-plugin does, for some architectures",
-                zh="vLLM {version} 本身不能读取 GGUF 文件；需要 vllm-gguf-plugin，且只支持部分架构",
-                version=context.version,
-            ),
-            context.place("model"),
-            severity=Severity.INFO,  # with the plug-in, as vLLM's own page on GGUF has it, the command is right
-        )
+        yield _through_plugin(context, name)
         return
     if context.at_least(TRANSFORMERS_5_SINCE) or context.command.last("hf-config-path"):
         return
@@ -59,6 +59,33 @@ def check(context: CommandContext) -> Iterator[Finding]:
             version=context.version,
         ),
         context.place("model"),
+    )
+
+
+def _through_plugin(context: CommandContext, name: str) -> Finding:
+    try:
+        kind = _model_type(context, name)
+    except FactMissing:
+        kind = ""
+    if kind in UNMAPPED_BY_PLUGIN or ("_" in kind and kind not in MAPPED_BY_PLUGIN):
+        return Finding(
+            msg(
+                "vLLM {version} reads GGUF files through vllm-gguf-plugin; its release 0.0.5 cannot load {kind} models",
+                zh="vLLM {version} 通过 vllm-gguf-plugin 读取 GGUF 文件，其 0.0.5 版不能加载 {kind} 模型",
+                version=context.version,
+                kind=kind,
+            ),
+            context.place("model"),
+            severity=Severity.WARNING,
+        )
+    return Finding(
+        msg(
+            "vLLM {version} reads no GGUF file by itself; vllm-gguf-plugin does, for some architectures",
+            zh="vLLM {version} 本身不能读取 GGUF 文件；需要 vllm-gguf-plugin，且只支持部分架构",
+            version=context.version,
+        ),
+        context.place("model"),
+        severity=Severity.INFO,  # with the plug-in, as vLLM's own page on GGUF has it, the command is right
     )
 
 
@@ -90,6 +117,7 @@ RULE = Rule(
     bad=(
         Example("vllm serve ./file-Q4_K_M.gguf\n", at="./file-Q4_K_M.gguf", vllm="0.26.0"),
         Example("vllm serve ./file-Q4_K_M.gguf\n", at="./file-Q4_K_M.gguf", vllm="0.15.1", model="gpt-oss-20b"),
+        Example("vllm serve ./f-Q4_K_M.gguf\n", at="./f-Q4_K_M.gguf", vllm="0.26.0", model="google/gemma-4-31B-it"),
     ),
     good=(Example("vllm serve ./file-Q4_K_M.gguf\n", vllm="0.15.1", model="qwen2.5-7b"),),
 )
