@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socketserver
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -111,3 +115,65 @@ def test_ctrl_c_closes_the_connections() -> None:
     assert child.returncode == 130
     assert out == ""
     assert "Traceback" not in err
+
+
+@contextmanager
+def answering(*pieces: bytes, pause_s: float = 0.0) -> Iterator[str]:
+    """A server that sends these bytes to whoever connects, whatever he asks; its URL."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            for piece in pieces:
+                with suppress(OSError):
+                    self.request.sendall(piece)
+                threading.Event().wait(pause_s)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+
+
+def page(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
+    lines = [b"HTTP/1.1 " + status, b"Content-Length: %d" % len(body), b"Connection: close", *headers]
+    return b"\r\n".join([*lines, b"", body])
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (page(b"no gzip", b"Content-Encoding: gzip"), "cannot be decoded"),
+        (page(b"[" * 100_000), "is no model list"),
+        (page(b'{"data": [{"id": "\xff"}]}'), "is no model list"),
+        (page(b'{"data": [7, null, {"id": 5}]}'), "lists no model"),
+        (page(b"<html>502 Bad Gateway</html>", status=b"502 Bad Gateway"), "a web page, not with JSON (502)"),
+        (page(b"{}", status=b"401 Unauthorized"), "asks for a key (401) and none was given"),
+        (b"\x00\xff garbage\r\n\r\n", "closed the connection"),
+        (b"", "closed the connection"),
+    ],
+)
+def test_what_is_no_server_is_one_clear_error(answer: bytes, said: str) -> None:
+    with answering(answer) as url:
+        done = verify(url)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "\n  -> " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_list_that_never_ends_is_given_up() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", *([b" "] * 300), pause_s=0.1) as url:
+        done = verify(url, "--timeout", "1")
+    assert done.returncode == 2
+    assert "no whole answer within 1 s" in done.stderr
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1?x=1", "http://127.0.0.1:9/#y", "http://a b/"])
+def test_a_url_with_more_than_a_place(url: str) -> None:
+    done = verify(url)
+    assert done.returncode == 2
+    assert f"{url} is not a URL of a server" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,9 @@ from trimtab.messages import Message, msg
 
 # A model without a chat template, and one that takes plain completions only (vLLM 0.6 to 0.33).
 _NO_CHAT = ("chat template", "chat_template", "does not support chat completions")
+
+
+LIST_S = 30.0  # for a list of models
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,8 @@ class Server:
 def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        plain = not parts.query and not parts.fragment and not any(c.isspace() for c in text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and plain
     except ValueError:  # a port beyond 65535 or no number, an address in brackets that is none
         return False
 
@@ -169,8 +174,21 @@ def refused_key(url: str, status: int, key: str | None) -> UpstreamError:
 
 
 async def _get(client: httpx2.AsyncClient, url: str, timeouts: Timeouts) -> httpx2.Response:
+    """GET with a bound on the whole: a server that sends a byte now and then would never end it."""
+    bound_s = min(LIST_S, timeouts.first_s)
     try:
-        return await client.get(url, timeout=httpx2.Timeout(30.0, connect=timeouts.connect_s))
+        async with asyncio.timeout(bound_s):
+            return await client.get(url, timeout=httpx2.Timeout(bound_s, connect=timeouts.connect_s))
+    except (TimeoutError, httpx2.ReadTimeout) as error:
+        raise UpstreamError(
+            msg("{url}: no whole answer within {seconds:g} s", url=url, seconds=bound_s),
+            hint=msg("Check that the server is not stuck: its log tells; or wait until it has less to do."),
+        ) from error
+    except httpx2.DecodingError as error:
+        raise UpstreamError(
+            msg("{url}: the answer cannot be decoded: {reason}", url=url, reason=str(error)),
+            hint=msg("A proxy before the server may spoil it: ask the server itself."),
+        ) from error
     except httpx2.TransportError as error:
         raise _unreachable(url, error, timeouts) from error
 

@@ -40,7 +40,7 @@ async def look(client: httpx2.AsyncClient, server: Server, log: LogSource | None
             ) from error
     try:
         response = await client.get(f"{server.root}/metrics", timeout=30.0)
-    except httpx2.TransportError:
+    except (httpx2.TransportError, httpx2.DecodingError):
         return Health(False, None, reading)
     engine = read_engine(read_samples(response.text)) if response.status_code == 200 else None
     return Health(True, engine, reading)

@@ -88,7 +88,7 @@ async def count(client: httpx2.AsyncClient, server: Server, text: str) -> int | 
     body |= {"messages": [{"role": "user", "content": text}]} if server.chat else {"prompt": text}
     try:
         response = await client.post(f"{server.root}/tokenize", json=body)
-    except httpx2.TransportError:
+    except (httpx2.TransportError, httpx2.DecodingError):
         return None
     value = decode(response.content) if response.status_code == 200 else None
     found = value.get("count") if isinstance(value, dict) else None

@@ -144,7 +144,7 @@ def decode(body: bytes | str) -> Any | None:
     """The JSON value in `body`, or None when it is not JSON."""
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
