@@ -27,7 +27,6 @@ MISSES = {
     ("tp2-q7-graph", "activation_peak_gib"): "a compiled MLP holds two hidden rows fewer than an eager one",
     ("tp2-dsl-graph", "cuda_graph_gib"): "what MLA's whole-model graphs keep is known in part",
     ("pp2-q7-graph", "cuda_graph_gib"): "0.04 GiB of 0.43",
-    ("qvl-eager", "activation_peak_gib"): "0.06 GiB: this text model frees its gate-up output",
     ("l8-eagle3-eager", "weights_gib_per_gpu"): "dummy weights load no output matrix of the head's own",
     ("l8-eagle3-eager", "available_kv_gib_per_gpu"): "by its weights",
     ("l8-eagle-graph", "cuda_graph_gib"): "graphs of the draft are not modelled",
@@ -40,7 +39,7 @@ MISSES = {
     ("dsl-graph-s512", "cuda_graph_gib"): "as on two cards",
     ("oss-graph-s256", "cuda_graph_gib"): "0.08 GiB of 0.61",
     ("next-graph-s256", "activation_peak_gib"): "the compiler timed kernels under the forward, 0.06 GiB",
-    ("next-graph-s256", "cuda_graph_gib"): "the first whole-model graph of recurrent layers takes 0.17 GiB",
+    ("next-graph-s256", "cuda_graph_gib"): "0.08 GiB of 0.42",
     ("q7-graph-sizes8", "cuda_graph_gib"): "sizes far apart share the pool badly",
     ("q35-text-graph", "activation_peak_gib"): "the compiler timed kernels under the forward, 0.06 GiB",
     ("g27-graph-s64", "cuda_graph_gib"): "0.04 GiB of 0.21",
@@ -95,3 +94,8 @@ def test_they_start_and_their_blocks(row: dict[str, Any]) -> None:
 )
 def test_communicators_before_the_snapshot(row: dict[str, Any]) -> None:
     assert predict(row).tightest.context.before.value == pytest.approx(row["observed"]["cuda_context_gib"], abs=0.03)
+
+
+def test_shared_experts_capture_a_second_stream() -> None:
+    row = next(r for r in ROWS if r["id"] == PREFIX + "dsl-graph-s16")
+    assert predict(row).tightest.graphs.value == pytest.approx(row["observed"]["cuda_graph_gib"], abs=0.016)

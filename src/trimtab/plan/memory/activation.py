@@ -146,6 +146,8 @@ def _streams(settings: Settings, model: ModelFacts, stage: Stage) -> int:
         alive += HYPER_STREAMS
     if settings.tensor_parallel_size > 1:
         alive += 1
+    if model.towers and settings.encoder and settings.engine == "V1" and settings.enforce_eager:
+        alive -= 1  # the residual is the runner's buffer of embeddings (gpu_model_runner.py `inputs_embeds`)
     return alive if stage.last else alive - 1
 
 

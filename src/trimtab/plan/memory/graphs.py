@@ -24,6 +24,8 @@ Measured on Hopper; elsewhere a whole-model graph takes as much as a piecewise o
 UNIFIED_BYTES = int(0.25 * MIB)
 """Per layer and graph of either kind where the host's part of a graph comes out of the same memory: six estimates of
 0.30 on GB10 lie between 0.11 and 0.32."""
+STREAM_BYTES = 32 * MIB
+"""cuBLAS's workspace for one more stream on Hopper: shared experts run beside the others on their own."""
 WORKSPACE_BYTES = 75 * MIB
 """cuBLAS workspaces of the capture's pool, whatever is captured (0.26 on H200)."""
 FLASHINFER_BYTES = 394 * MIB
@@ -84,9 +86,14 @@ def _first_captures(settings: Settings, model: ModelFacts, stage: Stage) -> tupl
         return pool, 0
     largest = max((n for n in sizes if n <= _decode_batch(settings)), default=0) if graph_counts(settings)[1] else 0
     width = max((_output_width(x.attention) for x in layers if x.attention), default=0) // settings.tensor_parallel_size
-    return WORKSPACE_BYTES + pool, SPLITS * width * largest * 4 if settings.hopper else _flashinfer(
-        settings, layers, largest
-    )
+    streams = WORKSPACE_BYTES + (STREAM_BYTES if _shared_experts(settings, layers) else 0)
+    return streams + pool, SPLITS * width * largest * 4 if settings.hopper else _flashinfer(settings, layers, largest)
+
+
+def _shared_experts(settings: Settings, layers: Sequence[LayerFacts]) -> bool:
+    """Whether a second stream is captured (0.26 fused_moe/runner/shared_experts.py); the first capture that sees it
+    makes its workspace: 32 MiB more with DeepSeek-V2-Lite and Qwen3-Next than without shared experts, on H200."""
+    return settings.hopper and any(x.moe and x.moe.shared_intermediate for x in layers)
 
 
 def _flashinfer(settings: Settings, layers: Sequence[LayerFacts], largest: int) -> int:
