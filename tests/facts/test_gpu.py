@@ -202,6 +202,13 @@ def test_a_generation_tells_the_capability_and_no_memory(spec: str) -> None:
     assert len(found.members) == 1
 
 
+def test_a_generation_alone_tells_no_count() -> None:
+    assert not parse_gpus("Turing (sm_75)").counted
+    assert parse_gpus("1x sm_75").counted
+    assert parse_gpus("2 GPUs").counted
+    assert parse_gpus("T4").counted
+
+
 def test_a_generation_with_an_amount_has_memory() -> None:
     found = parse_gpus("4x sm_86 24GiB")
     assert (found.count, found.gpu.cuda_capability, found.gpu.usable_gib.value) == (4, (8, 6), 24.0)

@@ -68,6 +68,8 @@ class GpuSet(msgspec.Struct, frozen=True):
 
     members: tuple[tuple[int, Gpu], ...]
     notes: tuple[Message, ...] = ()
+    counted: bool = True
+    """False where a generation stands alone ("Turing"): how many cards there are is not said."""
 
     @property
     def count(self) -> int:
@@ -128,7 +130,8 @@ def parse_gpus(spec: str) -> GpuSet:
             members.append((count, gpu))
     if len({g.name for _, g in members}) > 1:
         notes.append(msg("mixed GPUs: {names}; the smallest sets the budget", names=GpuSet(tuple(members)).name))
-    return GpuSet(tuple(members), tuple(notes))
+    alone = len(members) == 1 and not members[0][1].memory_known and members[0][0] == 1
+    return GpuSet(tuple(members), tuple(notes), counted=not alone or plain.strip()[:1].isdigit())
 
 
 def _tells_more_with_its_remark(plain: str, text: str) -> bool:

@@ -83,6 +83,13 @@ class CommandContext(msgspec.Struct, frozen=True, dict=True):
             raise FactMissing(Fact.GPU)
         return self.gpus
 
+    def require_gpu_count(self) -> int:
+        """How many GPUs there are."""
+        gpus = self.require_gpus()
+        if not gpus.counted:
+            raise FactMissing(Fact.GPU)
+        return gpus.count
+
     def require_capability(self) -> tuple[int, int] | None:
         """The lowest compute capability of the GPUs; None when none of them is a CUDA device."""
         found = [g.cuda_capability for _, g in self.require_gpus().members]

@@ -33,7 +33,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
         return
     each = (context.integer("tensor-parallel-size", 1) or 1) * (context.integer("pipeline-parallel-size", 1) or 1)
     named = named_devices(context)
-    given = named if named is not None else context.require_gpus().count
+    given = named if named is not None else context.require_gpu_count()
     if each > given or each * dp <= given:
         return  # more ranks in one replica than GPUs: that has a rule of its own
     yield Finding(

@@ -28,7 +28,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
     if use is None or tp * pp <= 1:
         return
     named = named_devices(context)
-    given = named if named is not None else context.require_gpus().count
+    given = named if named is not None else context.require_gpu_count()
     if tp * pp <= given:
         return
     yield Finding(
