@@ -23,8 +23,12 @@ RENAMED = {"enable_chunked_prefill": ("chunked_prefill_enabled",)}
 LEFT_BY_V0 = ("swap_space", "override_attention_dtype", "max_long_partial_prefills", "max_num_partial_prefills")
 # Functions that name what a newer generation does not do: it is then not used, or refuses where it was demanded.
 ORACLES = {
-    "V1": ("engine/arg_utils.py", "_is_v1_supported_oracle", ("_raise_or_fallback", "_warn_or_fallback")),
-    "V2 runner": ("config/vllm.py", "_get_v2_model_runner_unsupported_features", ("append",)),
+    "V1": (
+        "engine/arg_utils.py",
+        ("_is_v1_supported_oracle", "_check_feature_supported"),
+        ("_raise_or_fallback", "_warn_or_fallback", "_raise_unsupported_error"),
+    ),
+    "V2 runner": ("config/vllm.py", ("_get_v2_model_runner_unsupported_features",), ("append",)),
 }
 
 
@@ -125,12 +129,12 @@ def _fields(package: Path) -> dict[str, set[str]]:
 @cache
 def _guarded(package: Path, newer: str) -> frozenset[str]:
     """Names that the tests of one oracle look at."""
-    path, function, refusals = ORACLES[newer]
+    path, functions, refusals = ORACLES[newer]
     if not (package / path).is_file():
         return frozenset()
     found: set[str] = set()
     for node in ast.walk(_tree(package / path)):
-        if isinstance(node, ast.FunctionDef) and node.name == function:
+        if isinstance(node, ast.FunctionDef) and node.name in functions:
             for guard in ast.walk(node):
                 if isinstance(guard, ast.If) and _refuses(guard, refusals):
                     found |= _names(_feature(guard.test))

@@ -54,6 +54,14 @@ def test_no_flag_acts_on_an_engine_that_came_later() -> None:
     ("version", "name", "said"),
     [
         ("0.33", "--ubatch-size", ["V1, the only engine of this version"]),
+        (
+            "0.13",
+            "--max-long-partial-prefills",
+            [
+                "V0 alone, which this version no longer has",
+                "this version refuses some of its values, or some beside other flags",
+            ],
+        ),
         ("0.13", "--swap-space", ["V0 alone, which this version no longer has: without effect"]),
         ("0.10", "--prefix-caching-hash-algo", ["V1 alone; V0 ignores it; V1 runs by default"]),
         ("0.7", "--swap-space", ["V0 alone; V1 ignores it; V0 runs by default"]),

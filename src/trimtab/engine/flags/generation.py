@@ -14,7 +14,9 @@ def meanings(spec: FlagSpec, engines: str) -> Iterator[Message]:
     `engines` are the generations of the version, the default one first ("V1 V0").
     """
     yield _engine(spec, engines)
-    if "V1" in spec.unsupported:
+    if "V1" in spec.unsupported and engines == "V1":
+        yield msg("this version refuses some of its values, or some beside other flags")
+    elif "V1" in spec.unsupported:
         yield msg("with it, or with some of its values, vLLM runs V0 in place of V1; VLLM_USE_V1=1 makes it refuse")
     if "V2 runner" in spec.unsupported:
         yield msg(
@@ -26,6 +28,8 @@ def meanings(spec: FlagSpec, engines: str) -> Iterator[Message]:
 def _engine(spec: FlagSpec, engines: str) -> Message:
     default, _, other = engines.partition(" ")
     if not other:
+        if spec.engine is not None and spec.engine != default and default in spec.unsupported:
+            return msg("{engine} alone, which this version no longer has", engine=spec.engine)
         if spec.engine is not None and spec.engine != default:
             return msg("{engine} alone, which this version no longer has: without effect", engine=spec.engine)
         return msg("{engine}, the only engine of this version", engine=default)
