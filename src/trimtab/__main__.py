@@ -14,9 +14,13 @@ def main() -> None:
         print(f"trimtab {__version__}")
         return
     gc.set_threshold(COLLECT_EVERY)
-    from trimtab.cli.main import run
+    try:
+        from trimtab.cli.main import run
 
-    code = run(sys.argv[1:])
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # before or after the door's own: while modules load, or while it ends
+        print("trimtab: interrupted", file=sys.stderr)
+        code = 130
     gc.freeze()  # else the interpreter walks over every object once more before it ends
     sys.exit(code)
 
