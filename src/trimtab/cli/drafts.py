@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trimtab.cli.paths import path_named
 from trimtab.engine.command import LaunchCommand
 from trimtab.errors import HostError, ModelError, UsageError
 from trimtab.facts.catalogue import lookup as catalogue
@@ -14,6 +14,7 @@ from trimtab.facts.model import ModelFacts
 from trimtab.facts.probe.cached import CachedRepo
 from trimtab.facts.probe.hub_settings import hub_from_environment, is_model_id
 from trimtab.facts.probe.model_dir import read_model_dir
+from trimtab.messages import msg
 from trimtab.plan.memory.launch import speculation_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def with_draft_of(
 
 
 def _config(ref: str, watcher: TransferObserver, *, look_up: bool) -> Mapping[str, Any]:
-    path = Path(ref).expanduser()
+    path = path_named(ref)
+    if path is None:
+        raise UsageError(msg("{ref!r} is neither a directory nor a model id", ref=ref))
     if path.exists() or not is_model_id(ref):
         return read_model_dir(path).config
     hub = hub_from_environment()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -122,7 +123,7 @@ def _model(named: str | None, config: Path | None) -> ModelFacts | None:
     except (ModelError, UsageError, HostError):
         if config is not None:
             raise
-        return None if named is None or Path(named).exists() else _catalogued(named)
+        return None if named is None or os.path.exists(named) else _catalogued(named)
 
 
 def _catalogued(named: str) -> ModelFacts | None:

@@ -16,7 +16,7 @@ TOO_MANY = msg("From here on launches are left out: this text grows to too many 
 class Allowance(msgspec.Struct):
     """How many words are still allowed."""
 
-    words: int = 300_000
+    words: int = 200_000
 
     def take(self, words: int) -> bool:
         """Whether so many more are allowed; if so, they are counted."""

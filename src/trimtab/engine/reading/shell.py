@@ -323,7 +323,7 @@ def _heredoc(node: Node, layer: Layer, state: State) -> None:
 
 def _scripts(words: list[Word], state: State) -> None:
     names = {w.text.rpartition("/")[2] for w in words}
-    if not names & (SHELLS | CARRIERS) or state.depth >= DEEPEST:
+    if not names & (SHELLS | CARRIERS) or state.depth >= DEEPEST or not state.launches.words:
         return
     for word in words:
         if "vllm" in word.text and re.search(r"\s", word.text):
