@@ -19,7 +19,9 @@ Context = Annotated[int | None, typer.Option("--context", help="Tokens of contex
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Requests to serve at once.")]
 PlanForm = Annotated[
     str | None,
-    typer.Option("-o", "--output", help="sh, docker, config, json or plan."),
+    typer.Option(
+        "-o", "--output", help="sh, docker, compose, systemd, k8s, helm-values, ray, mp, config, client, json, plan."
+    ),
 ]
 Nodes = Annotated[
     int | None, typer.Option("--nodes", help="Machines that the cards are in; default: as few as hold them, 8 in each.")

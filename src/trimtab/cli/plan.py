@@ -61,7 +61,7 @@ def run(
     if form is None:
         print(plan_format.text(made, lang()), end="")
     else:
-        print(written(form, made, nodes, gpus, table), end="")
+        print(written(form, made, nodes, gpus, table, engine_python), end="")
     return 0 if made.fits else 1
 
 

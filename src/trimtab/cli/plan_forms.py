@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from trimtab.cli.format import plan as plan_format
@@ -25,10 +26,12 @@ def require(form: str) -> None:
     require_form(form, DATA)
 
 
-def written(form: str, made: Plan, nodes: int | None, gpus: GpuSet, table: FlagTable | None) -> str:
+def written(
+    form: str, made: Plan, nodes: int | None, gpus: GpuSet, table: FlagTable | None, python: Path | None = None
+) -> str:
     """The text for stdout. A plan that does not fit is data only: as a form to deploy it is empty, and stderr says why.
 
-    UsageError where the form cannot hold the launch.
+    `python`: that of the vLLM to start. UsageError where the form cannot hold the launch.
     """
     if form in DATA:
         budget = as_value(made.budget, lang())
@@ -36,7 +39,7 @@ def written(form: str, made: Plan, nodes: int | None, gpus: GpuSet, table: FlagT
     if not made.fits:
         print(plan_format.text(made, lang()), end="", file=sys.stderr)
         return ""
-    launch = launch_of(made, nodes)
+    launch = launch_of(made, nodes, program=None if python is None else str(python.absolute().with_name("vllm")))
     if nodes is None and launch.nodes > 1:
         note = msg(
             "{cards} cards are taken as {nodes} machines of {each}; --nodes says otherwise",

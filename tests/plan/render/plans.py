@@ -35,8 +35,11 @@ PLANS = {
     "v100": planned(QWEN_72B, "8xV100-32", "/models/Qwen2.5-72B", "qwen", "0.9.2"),
     "cpu": planned(TINY, "cpu", "/models/tiny", "tiny", "0.32"),
     "amd": planned(QWEN_72B, "MI300X", "/models/Qwen2.5-72B", "qwen", "0.26"),
-    "hard-path": planned(TINY, "A10", """/mnt/it's a "Qwen", 模型: #1 \\o/ & $HOME %i `x`""", "模型 1", "0.33"),
-    "references": planned(TINY, "A10", "/m/$(POD) ${X:-y} $$ %%h {{ .Values }}", "$(LWS_GROUP_SIZE)", "0.33"),
+    "in-claim": planned(QWEN_72B, "4xA100-40", "/data/qwen", "qwen", "0.33", enable_prefix_caching=False),
+    "hub-hard-name": planned(QWEN_72B, "4xA100-40", "Qwen/Q", "$(A) {{ b }} yes", "0.33", trust_remote_code=True),
+    "hard-path": planned(TINY, "A10", """/mnt/it's a "Qwen", 模型 #1 \\o/ & $HOME %i `x`""", "模型 1", "0.33"),
+    "colon-path": planned(TINY, "A10", "/models/a: b", "m", "0.33"),
+    "references": planned(TINY, "A10", "/m/$(POD) ${X} $$ %%h {{ .Values }}", "$(LWS_GROUP_SIZE)", "0.33"),
     **{
         f"yaml-{word}": planned(TINY, "A10", "/m/a", word, "0.33")
         for word in ("yes", "null", "0x10", "1e3", "007", "2026-01-01", "~", "a: b #c", "*a", "[x]", "-", "1_000")
@@ -49,5 +52,6 @@ PLANS = {
     "dash-value": planned(TINY, "A10", "/m/a", "-x y", "0.33"),
 }  # fmt: skip
 """By name; all on one machine."""
+RELATIVE = planned(TINY, "A10", "./models/m", "m", "0.33")
 TWO_MACHINES = planned(QWEN_72B, "16xV100-16", "/models/Qwen2.5-72B", "qwen", "0.33", tensor_parallel_size=8,
                        pipeline_parallel_size=2)  # fmt: skip

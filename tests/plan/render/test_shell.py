@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.plan.render.plans import PLANS
+from tests.plan.render.plans import PLANS, TWO_MACHINES
 from trimtab.plan.planner import Plan
 from trimtab.plan.render.forms import render
 from trimtab.plan.render.launch import launch_of
@@ -46,6 +46,11 @@ def run(text: str, program: str, tmp_path: Path) -> tuple[list[str], dict[str, s
 @pytest.mark.parametrize("form", ["sh", "docker"])
 def test_shellcheck_finds_nothing(form: str, plan: Plan, tmp_path: Path) -> None:
     shellcheck(render(form, launch_of(plan)), tmp_path)
+
+
+@pytest.mark.parametrize("form", ["mp", "ray"])
+def test_shellcheck_finds_nothing_over_two_machines(form: str, tmp_path: Path) -> None:
+    shellcheck(render(form, launch_of(TWO_MACHINES)), tmp_path)
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)

@@ -52,20 +52,23 @@ def read_config(root: MappingNode, yaml: Yaml, state: State) -> None:
     """Take the launch that the file describes."""
     if refused(2 * len(root.value), yaml.layer.root_span(yaml.span(root)), state):
         return
-    spans = tuple(Span(yaml.span(k).start, max(yaml.span(k).end, yaml.span(v).end)) for k, v in root.value)
-    listing = _listing(root, spans, yaml)
-    flags: list[FlagUse] = []
-    model: Value | None = None
-    for i, (key, value) in enumerate(root.value):
-        if not isinstance(key, ScalarNode):
-            continue
-        flag = _flag(key, value, Item(listing, i), yaml)
-        flags.append(flag)
-        if flag.name == "model" and flag.value is not None:
-            model = Value(flag.value, flag.value_span)
+    flags = flags_of(root, yaml)
+    named = [flag for flag in flags if flag.name == "model" and flag.value is not None]
+    model = Value(named[-1].value or "", named[-1].value_span) if named else None
     words = tuple(word for flag in flags for word in flag.words)
     span = yaml.layer.root_span(yaml.span(root))
     state.commands.append(LaunchCommand(Form.CONFIG, state.source, span, model, tuple(flags), words=words))
+
+
+def flags_of(root: MappingNode, yaml: Yaml) -> list[FlagUse]:
+    """The flags that a mapping of names to values gives, each knowing its place."""
+    spans = tuple(Span(yaml.span(k).start, max(yaml.span(k).end, yaml.span(v).end)) for k, v in root.value)
+    listing = _listing(root, spans, yaml)
+    return [
+        _flag(key, value, Item(listing, i), yaml)
+        for i, (key, value) in enumerate(root.value)
+        if isinstance(key, ScalarNode)
+    ]
 
 
 def _listing(root: MappingNode, spans: tuple[Span, ...], yaml: Yaml) -> Listing:

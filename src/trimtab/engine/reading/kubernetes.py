@@ -39,6 +39,11 @@ def read_container(node: Node, pod: Mapping[str, Node], yaml: Yaml, state: shell
     return shell.read_box(box, state)
 
 
+def arguments_of(node: Node | None, yaml: Yaml) -> list[Word]:
+    """A list of arguments in which nothing is known of the container's variables."""
+    return [_expanded(word, {}) for word in _list(node, yaml)]
+
+
 def _list(node: Node | None, yaml: Yaml) -> list[Word]:
     return [yaml.word(node)] if isinstance(node, ScalarNode) and node.value else yaml.words(node)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trimtab.engine.command import Arity, LaunchCommand, Source
-from trimtab.engine.reading import arguments, compose, config, dispatch, kubernetes, shell
+from trimtab.engine.reading import arguments, compose, config, dispatch, helm, kubernetes, shell
 from trimtab.engine.reading.yaml import MappingNode, Node, ScalarNode, SequenceNode, Yaml, parse
 from trimtab.engine.source import Layer, Problem
 
@@ -74,6 +74,8 @@ def _take(node: MappingNode, yaml: Yaml, state: shell.State) -> set[int]:
     is_predictor = {"modelFormat", "args"} <= set(yaml.entries(model))
     if model and is_predictor and kubernetes.read_container(model, entries, yaml, state, managed=True):
         taken.add(id(model))
+    if "modelURL" in entries and helm.read_model(node, yaml, state):
+        taken |= {id(n) for n in entries.values()}
     # The values of a Helm chart: image.command beside image.repository.
     if {"repository", "command"} <= set(entries) and kubernetes.read_container(node, {}, yaml, state):
         taken.add(id(entries["command"]))

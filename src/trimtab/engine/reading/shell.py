@@ -98,6 +98,8 @@ def split_words(layer: Layer, state: State, variables: Variables | None = None) 
             for child in _parts(node):
                 part = child.named_children[0] if child.type == "command_name" else child
                 words += words_of(part, layer, variables or Variables({}, {}))
+        elif node.type == "variable_assignment":
+            words += words_of(node, layer, variables or Variables({}, {}))
     return words
 
 

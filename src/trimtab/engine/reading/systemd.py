@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from trimtab.engine.command import Arity, EnvUse, Form, LaunchCommand, Source, Span
 from trimtab.engine.reading import shell
+from trimtab.engine.reading.containers import expanded
 from trimtab.engine.reading.shellwords import Variables
 from trimtab.engine.source import Layer, Problem, Word
 
@@ -15,7 +18,9 @@ COMMENT = re.compile(rb"[ \t]*[#;]")
 # systemd.service(5): prefixes of the executable's path.
 PREFIX = re.compile(rb"[@\-:+!|]+")
 # systemd.unit(5): specifiers, of which only %% is known here.
-SPECIFIER = re.compile(r"%[A-Za-z]")
+SPECIFIER = re.compile(r"%(%|[A-Za-z])")
+# systemd.service(5): $$ is a dollar sign.
+DOLLAR = re.compile(rb"\$\$")
 
 
 def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list[LaunchCommand], list[Problem]]:
@@ -25,9 +30,10 @@ def read(source: Source, layer: Layer, arity: Arity | None = None) -> tuple[list
     for name, body in settings:
         if name == "Environment":
             for word in shell.split_words(body, state):
+                word = _specified(word)
                 key, _, value = word.text.partition("=")
                 span = word.source_span()
-                state.exported[key] = EnvUse(key, value, span, span, bool(SPECIFIER.search(value)))
+                state.exported[key] = EnvUse(key, value, span, span, not word.known)
     state.seed(dict(state.exported))
     for name, body in settings:
         if name.startswith("Exec") and b"vllm" in body.data:
@@ -68,13 +74,12 @@ def _part(data: bytes, at: list[int], layer: Layer) -> Layer:
 
 
 def _command(body: Layer, state: shell.State) -> None:
-    words = [_specified(w) for w in shell.split_words(body, state, Variables(state.scalars, {}, state.growth))]
+    literal = replace(body, data=DOLLAR.sub(rb"\\$", body.data))
+    words = [_specified(w) for w in shell.split_words(literal, state, Variables(state.scalars, {}, state.growth))]
     span = body.root_span(Span(0, len(body.data)))
     if words:
         shell.run(words, dict(state.exported), span, state)
 
 
 def _specified(word: Word) -> Word:
-    if not SPECIFIER.search(word.text):
-        return word
-    return Word(word.text, word.at, word.span, word.layer, False)
+    return expanded(word, SPECIFIER, lambda found: "%" if found.group(1) == "%" else None)

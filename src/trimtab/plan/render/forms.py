@@ -12,7 +12,14 @@ from trimtab.plan.render.launch import Launch
 FORMS: dict[str, str] = {
     "sh": "trimtab.plan.render.sh",
     "docker": "trimtab.plan.render.docker",
+    "compose": "trimtab.plan.render.compose",
+    "systemd": "trimtab.plan.render.systemd",
+    "k8s": "trimtab.plan.render.k8s",
+    "helm-values": "trimtab.plan.render.helm_values",
+    "ray": "trimtab.plan.render.ray",
+    "mp": "trimtab.plan.render.mp",
     "config": "trimtab.plan.render.config",
+    "client": "trimtab.plan.render.client",
 }
 """Form -> its module, loaded when it is asked for."""
 ONE_MACHINE = ("sh", "docker", "compose", "systemd", "helm-values", "config")

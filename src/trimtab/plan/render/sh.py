@@ -23,6 +23,22 @@ VARIABLES = {
 
 def render(launch: Launch) -> str:
     """The script; it becomes vLLM (`exec`), so that a signal to it reaches the server."""
+    variables, flags = variables_and_flags(launch)
+    return script(
+        f"{launch.about} Another model or card: change the variables.",
+        variables,
+        exports(launch.env),
+        [command_lines(f"exec {serve(launch)}", flags)],
+    )
+
+
+def serve(launch: Launch) -> str:
+    """The beginning of the command."""
+    return f'{quote(launch.program or "vllm")} serve "$MODEL_PATH"'
+
+
+def variables_and_flags(launch: Launch) -> tuple[list[str], list[str]]:
+    """Assignments for the top of a script, and the flags that use them; a flag given twice stays as it is."""
     variables, flags = [f"MODEL_PATH={quote(launch.model)}"], []
     for flag in launch.flags:
         name = VARIABLES.get(flag.dotted)
@@ -31,8 +47,4 @@ def render(launch: Launch) -> str:
         else:
             variables.append(f"{name}={quote(flag.value)}")
             flags.append(flag_words(flag, name))
-    program = quote(launch.program or "vllm")
-    command = command_lines(f'exec {program} serve "$MODEL_PATH"', flags)
-    return script(
-        f"{launch.about} Another model or card: change the variables.", variables, exports(launch.env), [command]
-    )
+    return variables, flags
