@@ -165,3 +165,24 @@ def _seconds(words: list[str]) -> float:
 def test_cards_without_memory_are_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["budget", "--gpu", "sm_75", "--vllm", "0.26", "--", "vllm", "serve", str(model)]) == 2
     assert "does not tell how much memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("described", "taken"),
+    [
+        ("Qwen3-14B AWQ", "Qwen/Qwen3-14B"),
+        ("Qwen2.5-1.5B (merged fine-tune)", "Qwen/Qwen2.5-1.5B"),
+        ("microsoft/phi-4 (bnb 4-bit on the fly)", "microsoft/phi-4"),
+    ],
+)
+def test_a_model_that_is_described_is_taken_for_the_catalogue_s(
+    described: str, taken: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = report(capsys, "--gpu", "H100", "--vllm", ">=0.20", "--", "vllm", "serve", described)
+    assert (code, found["vllm"]) == (0, "0.20.0")
+    assert any(f"the model {taken}" in a and described in a for a in found["assumptions"])
+
+
+def test_a_description_of_no_model_is_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["budget", "--gpu", "H100", "--vllm", "0.26", "--", "vllm", "serve", "our model (v2)"]) == 2
+    assert "neither a directory nor a model id" in capsys.readouterr().err

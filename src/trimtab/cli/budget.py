@@ -58,7 +58,7 @@ def budget_of(
         version = str(NEWEST)
         assumed.append(msg("vLLM {version}: the newest that Trimtab knows, since nothing names one", version=version))
     named = command.get("model") or (command.model.text if command.model else None)
-    model = find_model(named, model_config, Notes(lang())).facts
+    model = find_model(named, model_config, Notes(lang()), described=True).facts
     model = with_draft_of(command, model, Notes(lang()))
     gpus = gpus_named(gpu)
     assumed += gpus.notes

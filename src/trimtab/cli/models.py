@@ -46,9 +46,12 @@ class Model(msgspec.Struct, frozen=True):
         return self.own_code and not self.known
 
 
-def find_model(ref: str | None, config: Path | None, watcher: TransferObserver, *, look_up: bool = True) -> Model:
+def find_model(
+    ref: str | None, config: Path | None, watcher: TransferObserver, *, look_up: bool = True, described: bool = False
+) -> Model:
     """Facts of `ref`: from `config` (a config.json or its directory), else its directory, the hub's cache, the
-    catalogue or the hub. `look_up` False: the network is not asked.
+    catalogue or the hub. `look_up` False: the network is not asked. `described`: a description that no id can be
+    ("Qwen3-14B AWQ", "Qwen3-8B (merged)") is looked up in the catalogue, and what it was taken for is assumed.
 
     UsageError: nothing named, or neither a directory nor an id. ModelError: not there, not allowed, not readable.
     """
@@ -63,11 +66,24 @@ def find_model(ref: str | None, config: Path | None, watcher: TransferObserver, 
     if path is not None and (path.exists() or ref.startswith((".", "/", "~"))):
         return _from_path(str(path), path)
     if path is None or not is_model_id(ref):
+        known = _of_description(ref) if described else None
+        if known is not None:
+            return known
         raise UsageError(
             msg("{ref!r} is neither a directory nor a model id", ref=ref),
             hint=msg("Name a directory with a config.json, or an id like Qwen/Qwen2.5-7B-Instruct."),
         )
     return _from_hub(ref, watcher, look_up=look_up)
+
+
+def _of_description(ref: str) -> Model | None:
+    try:
+        found = catalogue.find_model(ref)
+    except ModelError:
+        return None
+    facts = found.facts()
+    taken = f"the model {found.id}, as {ref!r} is read"
+    return Model(ref, replace(facts, assumed=(*facts.assumed, taken)), "auto_map" in found.config)
 
 
 def require_known(model: Model) -> Model:

@@ -56,6 +56,8 @@ def test_size_of_the_catalogue() -> None:
         ("unsloth/QwQ-32B-unsloth-bnb-4bit", "Qwen/QwQ-32B", "bitsandbytes"),
         ("Llama-3.2-3B-Instruct Q8_0 GGUF", "meta-llama/Llama-3.2-3B-Instruct", "gguf"),
         ("Qwen/Qwen3.8-27B NVFP4 build (19.75 GiB loaded)", "Qwen/Qwen3.8-27B", "modelopt"),
+        ("Qwen2.5-7B-Instruct 4-bit (AWQ/GPTQ)", "Qwen/Qwen2.5-7B-Instruct", "awq"),
+        ("tenhkspark/gemma-4-26B-A4B-NVFP4-lmhead", "google/gemma-4-26B-A4B", "modelopt"),
         ("mratsim/MiniMax-M2.1-FP8-INT4-AWQ", "MiniMaxAI/MiniMax-M2.1", "awq"),
         ("Qwen/Qwen3-235B-A22B-FP8", "Qwen/Qwen3-235B-A22B", "fp8"),
     ],

@@ -135,7 +135,7 @@ def _groups(weights: dict[str, Any]) -> dict[str, Any]:
 
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     (r"unsloth-bnb-4bit|bnb-4bit|bnb4bit|nf4", {"quant_method": "bitsandbytes", "load_in_4bit": True}),
-    (r"awq(-?(int)?4(bit)?)?(-?gs128)?|int4-awq|4bit-awq", {"quant_method": "awq", "bits": 4, "group_size": 128,
+    (r"awq(-?(int)?4(bit)?)?(-?gs128)?|int4-awq|4bit-awq|4-bit", {"quant_method": "awq", "bits": 4, "group_size": 128,
                                                           "zero_point": True}),
     (r"gptq-?(int)?8(bit)?", {"quant_method": "gptq", "bits": 8, "group_size": 128, "sym": True, "desc_act": False}),
     (r"gptq(-?(int)?4(bit)?)?|autoround-gptq-4bit-a?sym|autoround-int4|int4-autoround|autoround|gptqmodel-4bit",
@@ -159,7 +159,7 @@ _ENDINGS = tuple((re.compile(rf"[-_.](?:{pattern})$"), config) for pattern, conf
 
 
 def _without_variant(name: str) -> tuple[str, dict[str, Any] | None]:
-    name = re.sub(r"[-_](gguf|hf|bf16|fp16|original)$", "", name)
+    name = re.sub(r"[-_](gguf|hf|bf16|fp16|original|lm-?head)$", "", name)
     gguf = re.search(r"[-_.](q\d_(?:k(?:_[sml])?|[01]))$", name)
     if gguf is not None and gguf.group(1) in GGUF_BITS:
         return name[: gguf.start()], {"quant_method": "gguf", "bits": GGUF_BITS[gguf.group(1)]}

@@ -27,8 +27,8 @@ NEWEST: Final = Release(0, 33, 0)
 
 
 def release(text: str) -> Release:
-    """ "0.26", "0.19.1rc1.dev71", "v0.8.5.post1" -> Release. UsageError when it is no version."""
-    found = re.match(r"\s*v?(\d+)\.(\d+)(?:\.(\d+))?", text)
+    """ "0.26", "0.19.1rc1.dev71", "v0.8.5.post1", ">=0.20" (as 0.20) -> Release. UsageError when it is no version."""
+    found = re.match(r"\s*(?:[>=~]=\s*)?v?(\d+)\.(\d+)(?:\.(\d+))?", text)
     if not found:
         raise UsageError(
             msg("{text} is not a vLLM version", text=repr(text)), hint=msg("Write it like 0.26 or 0.8.5.post1.")
