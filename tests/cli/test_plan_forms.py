@@ -56,6 +56,13 @@ def test_the_plan_file_is_read_back_by_up_lint_and_budget(tmp_path: Path) -> Non
     assert budget["verdict"] == value["verdict"] == "fits"
 
 
+def test_the_linter_reads_a_plan_with_its_variables(tmp_path: Path) -> None:
+    plan = {"schema": "trimtab.plan/1", "command": ["vllm", "serve", "m"], "env": {"VLLM_ATTENTION_BAKEND": "x"}}
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan))
+    assert "VLLM_ATTENTION_BAKEND" in trimtab("lint", str(file)).stdout
+
+
 def test_findings_on_the_plan_s_own_command_are_told() -> None:
     pinned = ("--", "--disable-custom-all-reduce", "--kv-cache-dtype", "fp8_e5m2", "--swap-space", "4")
     value = json.loads(trimtab("plan", *MODEL, "--json", *pinned).stdout)

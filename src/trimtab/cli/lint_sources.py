@@ -125,7 +125,10 @@ def _planned(path: Path, data: bytes) -> bytes | None:
     from trimtab.cli.plan_file import plan_in
 
     found = plan_in(path, data) if path.suffix == ".json" else None
-    return None if found is None else shlex.join(found["command"]).encode()
+    if found is None:
+        return None
+    variables = [f"{name}={shlex.quote(value)}" for name, value in (found.get("env") or {}).items()]
+    return " ".join([*variables, shlex.join(found["command"])]).encode()
 
 
 def _inside(folder: Path) -> Iterator[LintSource]:

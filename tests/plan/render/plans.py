@@ -35,6 +35,7 @@ PLANS = {
     "v100": planned(QWEN_72B, "8xV100-32", "/models/Qwen2.5-72B", "qwen", "0.9.2"),
     "cpu": planned(TINY, "cpu", "/models/tiny", "tiny", "0.32"),
     "amd": planned(QWEN_72B, "MI300X", "/models/Qwen2.5-72B", "qwen", "0.26"),
+    "hub-port": planned(QWEN_7B, "A100-80", "Qwen/Q", "q", "0.33", port=9000, max_num_batched_tokens=4096),
     "in-claim": planned(QWEN_72B, "4xA100-40", "/data/qwen", "qwen", "0.33", enable_prefix_caching=False),
     "hub-hard-name": planned(QWEN_72B, "4xA100-40", "Qwen/Q", "$(A) {{ b }} yes", "0.33", trust_remote_code=True),
     "hard-path": planned(TINY, "A10", """/mnt/it's a "Qwen", 模型 #1 \\o/ & $HOME %i `x`""", "模型 1", "0.33"),
@@ -52,6 +53,8 @@ PLANS = {
     "dash-value": planned(TINY, "A10", "/m/a", "-x y", "0.33"),
 }  # fmt: skip
 """By name; all on one machine."""
+OLD_AMD = planned(QWEN_72B, "MI300X", "/models/Qwen2.5-72B", "qwen", "0.15")
+OLD_CPU = planned(TINY, "cpu", "/models/tiny", "tiny", "0.17")
 RELATIVE = planned(TINY, "A10", "./models/m", "m", "0.33")
 TWO_MACHINES = planned(QWEN_72B, "16xV100-16", "/models/Qwen2.5-72B", "qwen", "0.33", tensor_parallel_size=8,
                        pipeline_parallel_size=2)  # fmt: skip

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plan.render.plans import PLANS, RELATIVE, TWO_MACHINES
+from tests.plan.render.plans import OLD_AMD, OLD_CPU, PLANS, RELATIVE, TWO_MACHINES
 from trimtab.engine.command import LaunchCommand, read_commands
 from trimtab.errors import UsageError
+from trimtab.facts.gpu import parse_gpus
 from trimtab.plan.planner import Plan
 from trimtab.plan.render.forms import FORMS, ONE_MACHINE, render
 from trimtab.plan.render.launch import launch_of
+from trimtab.rules.lint import LintFacts, lint
 
 FILES = {
     "sh": "run.sh", "docker": "run.sh", "compose": "compose.yaml", "systemd": "vllm.service", "k8s": "vllm.yaml",
@@ -71,7 +73,8 @@ def test_helm_values_have_the_flags_and_what_the_chart_would_turn_off(plan: Plan
     told = {flag.dotted: (flag.value, flag.negated) for flag in command.flags}
     assert told.pop("enable-prefix-caching") == (None, not launch.prefix_caching)
     wanted = {flag.dotted: (flag.value, flag.negated) for flag in launch.flags}
-    wanted.pop("enable-prefix-caching", None)
+    for name in ("enable-prefix-caching", "port"):  # the chart's containerPort
+        wanted.pop(name, None)
     assert told == wanted
     assert environment(command) == plan.env
     assert command.container is not None
@@ -118,3 +121,20 @@ def test_what_starts_elsewhere_needs_an_absolute_path() -> None:
     for form in ("docker", "compose", "systemd", "k8s"):
         with pytest.raises(UsageError, match="needs an absolute path"):
             render(form, launch_of(RELATIVE))
+
+
+@pytest.mark.parametrize("plan", [OLD_AMD, OLD_CPU])
+def test_releases_without_an_image_of_their_own(plan: Plan) -> None:
+    for form in ("docker", "compose", "k8s"):
+        with pytest.raises(UsageError, match="has no published image for"):
+            render(form, launch_of(plan))
+    assert "vllm serve" in render("systemd", launch_of(plan))
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_the_linter_finds_nothing(form: str) -> None:
+    plan = TWO_MACHINES if form in ("mp", "ray") else PLANS["hub-id"]
+    cards = "16xV100-16" if form in ("mp", "ray") else "A100-80"
+    facts = LintFacts(gpus=parse_gpus(cards), model_of=lambda _: plan.budget.model)
+    report = lint(render(form, launch_of(plan)), filename=FILES[form], facts=facts).report
+    assert report.findings == ()

@@ -124,6 +124,14 @@ def test_the_chart_takes_the_values(plan: Plan) -> None:
     })  # fmt: skip
 
 
+def test_the_chart_probes_the_port_that_is_asked_for() -> None:
+    (values,) = documents(render("helm-values", launch_of(PLANS["hub-port"])))
+    engine = values["servingEngineSpec"]
+    assert engine["containerPort"] == 9000
+    assert {engine[f"{name}Probe"]["httpGet"]["port"] for name in ("startup", "liveness", "readiness")} == {9000}
+    assert "--port" not in engine["modelSpec"][0]["vllmConfig"]["extraArgs"]
+
+
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_yaml_1_1_and_1_2_read_the_configuration_alike(plan: Plan) -> None:
     text = render("config", launch_of(plan))

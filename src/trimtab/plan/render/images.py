@@ -1,7 +1,7 @@
 """vLLM's container images, and what a container of each needs.
 
 Sources: docs/deployment/docker.md, docs/getting_started/installation/ (cpu.x86, gpu.cuda, gpu.rocm) and
-docker/Dockerfile (ENTRYPOINT) of vLLM 0.10 to 0.33.
+docker/Dockerfile (ENTRYPOINT) of vLLM 0.10 to 0.33, release by release.
 """
 
 from __future__ import annotations
@@ -13,6 +13,13 @@ from trimtab.plan.render.launch import Launch
 
 SERVE_ENTRY = Release(0, 12)
 """The first image whose entry point is `vllm serve`; before it was the API server's module, which takes --model."""
+NAMES = {
+    "nvidia": "vllm/vllm-openai:v{version}",
+    "amd": "vllm/vllm-openai-rocm:v{version}",
+    "cpu": "vllm/vllm-openai-cpu:v{version}-x86_64",
+}
+FIRST = {"nvidia": Release(0, 0), "amd": Release(0, 16), "cpu": Release(0, 18)}
+"""The first release whose installation pages name an image of vLLM's own on Docker Hub."""
 HUB_CACHE = "/root/.cache/huggingface"
 """Where the image looks for models of the hub."""
 KEYS = ("VLLM_API_KEY", "HF_TOKEN")
@@ -22,18 +29,14 @@ GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 
 def image(launch: Launch) -> str:
-    """The image of this vLLM for these cards. UsageError where vLLM publishes none."""
-    match launch.vendor:
-        case "nvidia":
-            return f"vllm/vllm-openai:v{launch.version}"
-        case "amd":
-            return f"vllm/vllm-openai-rocm:v{launch.version}"
-        case "cpu":
-            return f"vllm/vllm-openai-cpu:v{launch.version}-x86_64"
-    raise UsageError(
-        msg("vLLM publishes no image for {card}", card=launch.card),
-        hint=msg("Use -o sh or -o systemd, which need no image."),
-    )
+    """The image of this vLLM for these cards. UsageError where vLLM's documentation names none."""
+    first = FIRST.get(launch.vendor)
+    if first is None or launch.version < first:
+        raise UsageError(
+            msg("vLLM {version} has no published image for {card}", version=launch.version, card=launch.card),
+            hint=msg("Use -o sh or -o systemd, which need no image."),
+        )
+    return NAMES[launch.vendor].format(version=launch.version)
 
 
 def image_arguments(launch: Launch) -> list[str]:
