@@ -436,3 +436,35 @@ def test_tags_make_nothing_and_nothing_is_run(tmp_path: Path) -> None:
     assert "CMD002" in codes(done)
     assert not mark.exists()
     assert os.environ["HOME"].encode() not in done.stdout
+
+
+def test_a_version_without_a_table_is_told_of() -> None:
+    done = lint("--vllm", "0.99", "--", *GOOD.split())
+    assert b"vLLM 0.99 is newer than every table here" in done.stderr
+    assert done.returncode == 0
+
+
+MANIFEST = """
+kind: {kind}
+spec:
+  template:
+    spec:
+      containers:
+      - image: vllm/vllm-openai:v0.20.0
+        args: [--model, org/model, --tensor-parallel-size, "2"]
+        resources: {{limits: {{nvidia.com/gpu: 1}}}}
+"""
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [("Deployment", ["CMD104"]), ("LeaderWorkerSet", [])])
+def test_the_gpus_of_a_container_are_counted(tmp_path: Path, kind: str, wanted: list[str]) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(MANIFEST.format(kind=kind))
+    assert codes(lint(file, "--json", "--select", "CMD104")) == wanted
+
+
+def test_no_memory_is_reckoned_for_a_model_or_a_share_that_cannot_be() -> None:
+    newer = lint("--gpu", "A100", "--json", "--vllm", "0.6.6", "--", "vllm", "serve", "google/gemma-3-12b-it")
+    assert codes(newer) == ["CMD304"]
+    share = lint("vllm serve Qwen/Qwen2.5-7B-Instruct --gpu-memory-utilization 90", "--gpu", "A100", "--json")
+    assert codes(share) == ["CMD012"]

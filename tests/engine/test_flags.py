@@ -91,6 +91,8 @@ def test_versions_without_a_table_say_so() -> None:
     assert "0.99.1" in str(newer.note)
     older = FlagTable.for_version("v0.2.7")
     assert (older.older, older.source) == (True, "0.4.3")
+    assert "read by that of 0.17.1" in str(FlagTable.for_version("0.17.9").note)
+    assert FlagTable.for_version("0.8.5").note is None
 
 
 @pytest.mark.parametrize("text", ["", "latest", "0", "1.x", "0.26..1", "\x00"])

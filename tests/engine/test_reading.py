@@ -106,3 +106,17 @@ def test_an_entry_point_that_is_given_is_told() -> None:
     assert own.container.entrypoint is None
     assert [w.text for w in own.program] == ["vllm", "serve"]
     assert str(given.container.entrypoint) == "vllm"
+
+
+def test_second_prompts_of_a_transcript_are_not_redirections() -> None:
+    text = "$ vllm serve m \\\n>   --swap-space 4 \\\n>   --port 8000\nINFO: started\n"
+    (command,) = read_commands(text, "a.sh").commands
+    assert [flag(use) for use in command.flags] == [["swap-space", "4"], ["port", "8000"]]
+    (command,) = read_commands("vllm serve m --port 1 \\\n> log 2>&1\n", "a.sh").commands
+    assert [flag(use) for use in command.flags] == [["port", "1"]]
+
+
+def test_a_model_beside_nothing_but_flags_is_a_configuration() -> None:
+    (command,) = read_commands("model: a/b\nswap_space: 4\nport: 8000\n", "c.yaml").commands
+    assert [flag(use) for use in command.flags] == [["model", "a/b"], ["swap-space", "4"], ["port", "8000"]]
+    assert not read_commands("model: a/b\nname: x\nport: 8000\n", "c.yaml").commands

@@ -14,6 +14,7 @@ from trimtab.engine.supported import (
     patches,
     pooling_only,
     registered,
+    unregistered,
 )
 
 
@@ -78,3 +79,16 @@ def test_the_tests_of_vllm_name_models() -> None:
     assert example_architecture(["qwen2.5-omni-7b"]) == "Qwen2_5OmniModel"
     assert example_architecture(["no/such", "zai-org/glm-4.5v"]) == "Glm4vMoeForConditionalGeneration"
     assert example_architecture(["no/such"]) is None
+
+
+@pytest.mark.parametrize(
+    ("architecture", "version", "wanted"),
+    [
+        ("Gemma3ForConditionalGeneration", "0.6.6", True),
+        ("Qwen3NextForCausalLM", "0.10", False),
+        ("YiForCausalLM", "0.26.0", False),
+        ("NoSuchForCausalLM", "0.26.0", False),
+    ],
+)
+def test_unregistered(architecture: str, version: str, wanted: bool) -> None:
+    assert unregistered(architecture, version) is wanted

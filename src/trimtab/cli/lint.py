@@ -66,11 +66,13 @@ def run(
     threshold, form = _severity(fail_on), OutputFormat.json if json else _format(output)
     total, version = Report(), vllm
     unread: list[str] = []
+    notes: dict[str, None] = {}
     problems = False
     texts_out = diff
     for source in sources(subjects or [], ctx.obj):
         linted = source.lint(facts, selection)
         version = linted.vllm
+        notes |= dict.fromkeys(note.text(lang()) for note in linted.notes)
         if not linted.commands and not linted.problems and not source.found:
             print(msg("{name}: no launch command found", name=source.name).text(lang()), file=sys.stderr)
         for problem in linted.problems:
@@ -83,6 +85,8 @@ def run(
             texts_out |= source.file is None
             linted = source.mend(facts, selection, linted, unsafe=unsafe, write=not diff)
         total += linted.report
+    for note in notes:
+        print(note, file=sys.stderr)
     print(_written(total, form, version), end="", file=sys.stderr if texts_out else sys.stdout)
     if unread:
         raise UsageError(

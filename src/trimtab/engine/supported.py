@@ -90,6 +90,14 @@ def needed_transformers(architecture: str, version: str) -> str | None:
     return past[-1] if past else next((least for _, least in changes), None)
 
 
+def unregistered(architecture: str, version: str) -> bool:
+    """Whether this vLLM is known not to register an architecture that a later one does."""
+    first = first_release(architecture)
+    return first is not None and all(
+        registered(architecture, patch) is False and _release(first) > _release(patch) for patch in patches(version)
+    )
+
+
 def published_later(transformers: str, version: str) -> bool:
     """Whether this vLLM came out before the Transformers: an installation of its time has an older one."""
     known = {_release(v): day for v, day in _dates().vllm.items()}

@@ -10,6 +10,7 @@ import msgspec
 from trimtab.engine.command import LaunchCommand, Problem, read_commands
 from trimtab.engine.flags import FlagTable, arity, minors
 from trimtab.engine.source import gap_start
+from trimtab.messages import Message
 from trimtab.rules import registry
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Subject
@@ -44,12 +45,16 @@ class LintFacts(msgspec.Struct, frozen=True):
 
 
 class Linted(msgspec.Struct, frozen=True):
-    """The report over all commands of a text, what could not be read, and the vLLM version judged against."""
+    """The report over all commands of a text, what could not be read, and the vLLM version judged against.
+
+    `notes`: of versions that have no flag table of their own, which one was read.
+    """
 
     report: Report
     problems: tuple[Problem, ...]
     commands: tuple[LaunchCommand, ...]
     vllm: str
+    notes: tuple[Message, ...] = ()
 
 
 def lint(
@@ -65,16 +70,19 @@ def lint(
     findings: list[Reported] = []
     unjudged: list[NotJudged] = []
     version = known.vllm or minors()[-1]
+    notes: dict[str, Message] = {}
     rules = registry.rules(Subject.COMMAND)
     for command in reading.commands:
         context = context_of(command, known)
         version = context.version
+        if context.flags.note is not None:
+            notes[version] = context.flags.note
         report = run(rules, context, selection)
         findings += without_fixes(report.findings) if is_broken(command, reading.problems) else report.findings
         unjudged += report.not_judged
     # A variable that is exported once belongs to every command after it, and is told of once.
     once = Report(tuple(dict.fromkeys(findings)), tuple(dict.fromkeys(unjudged)))
-    return Linted(once, reading.problems, reading.commands, version)
+    return Linted(once, reading.problems, reading.commands, version, tuple(notes.values()))
 
 
 def is_broken(command: LaunchCommand, problems: Sequence[Problem]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Literal
@@ -22,7 +23,8 @@ class FlagTable(msgspec.Struct, frozen=True, dict=True):
     """Flags and environment variables of one version and build.
 
     `version` is the one asked for, `source` the exact version the table was made from. `unknown_newer`: newer than
-    every table; `older`: older than every table; `note` says so in words, None where the table is that minor's own.
+    every table; `older`: older than every table; `note` says so in words, or that the table is of another patch; None
+    where it is the version's own.
     """
 
     version: str
@@ -148,6 +150,12 @@ def _note(
         return msg(
             "vLLM {version} is older than every table here; read by that of {source}", version=version, source=source
         )
-    if wanted != known:
+    if wanted != known or _patch(version) not in (None, _patch(source)):
         return msg("no table of vLLM {version}; read by that of {source}", version=version, source=source)
     return None
+
+
+def _patch(version: str) -> str | None:
+    """The third number of a version; None where it names a minor version alone."""
+    found = re.match(r"v?\d+\.\d+\.(\d+)", version)
+    return found.group(1) if found else None

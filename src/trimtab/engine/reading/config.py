@@ -27,7 +27,10 @@ TRUE, FALSE = re.compile("true|yes|on", re.IGNORECASE), re.compile("false|no|off
 
 
 def is_config(root: Node) -> bool:
-    """Whether a document is such a file: a mapping with at least one telling flag and no key of another format."""
+    """Whether a document is such a file: a mapping with at least one telling flag and no key of another format.
+
+    A model beside nothing but flags tells as well.
+    """
     if not isinstance(root, MappingNode):
         return False
     keys = {k.value.replace("_", "-") for k, _ in root.value if isinstance(k, ScalarNode)}
@@ -45,7 +48,16 @@ def is_config(root: Node) -> bool:
         "setup",
     }
     telling = keys & TELLING
-    return bool(telling - {"model", "quantization"} or ("model" in telling and len(keys) == 1)) and not foreign
+    if foreign or not telling:
+        return False
+    return bool(telling - {"model", "quantization"}) or ("model" in telling and all(map(_is_flag, keys)))
+
+
+def _is_flag(key: str) -> bool:
+    """Whether some version of vLLM has a flag of this name."""
+    from trimtab.engine.flags import arity
+
+    return arity("--" + key.removeprefix("no-")) is not None
 
 
 def read_config(root: MappingNode, yaml: Yaml, state: State) -> None:

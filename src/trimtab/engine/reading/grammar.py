@@ -13,6 +13,11 @@ PLACEHOLDER = re.compile(
     rb"(?<![<\w])<(?=[A-Za-z0-9])[^<>\n|&;`'\"]*(?<![\s])>|(?<=[\w./:=-])<(?=[A-Za-z0-9])[\w ./-]*>"
 )
 PROMPT = re.compile(rb"^[ \t]*(?:\([\w.-]+\)[ \t]*)?(?:[\w.-]+@[\w.-]+[^\s$#]*)?\$ |^[ \t]*!(?=\w)", re.MULTILINE)
+# A transcript: after a prompt's line that goes on, lines behind the shell's second prompt ("> --flag ...").
+CONTINUED = re.compile(
+    rb"^[ \t]*(?:[\w.-]+@[\w.-]+[^\s$#]*)?\$ [^\n]*\\\r?\n(?:[ \t]*>[ \t]+-[^\n]*(?:\n|\Z))+", re.MULTILINE
+)
+SECOND_PROMPT = re.compile(rb"^([ \t]*)>(?=[ \t]+-)", re.MULTILINE)
 # PowerShell and cmd: a backtick or caret at the end of a line, with no other of its kind on the line.
 FOREIGN_CONTINUATION = re.compile(rb"^([^\n`^]*[ \t])[`^](?=\r?\n)", re.MULTILINE)
 LONE_OPERATOR = re.compile(rb"(?<=[ \t])(?:==|=~)(?=[ \t]*(?:[&|>;]|\\?\r?$))", re.MULTILINE)
@@ -40,6 +45,7 @@ def parse(data: bytes) -> Node:
 def masked(data: bytes) -> bytes:
     """The text with what is not shell made shell: `<model>`, prompts, other continuations."""
     data = PLACEHOLDER.sub(lambda m: b"x" * len(m.group()), data)
+    data = CONTINUED.sub(lambda m: SECOND_PROMPT.sub(rb"\1 ", m.group()), data)
     data = PROMPT.sub(lambda m: b" " * len(m.group()), data)
     data = INLINE_COMMENT.sub(lambda m: b" " * len(m.group()), data)
     data = LONE_OPERATOR.sub(b"xx", data)

@@ -11,6 +11,7 @@ from trimtab.engine.command import FlagUse, LaunchCommand, Source, Span
 from trimtab.engine.editing import remove_flag, set_flag
 from trimtab.engine.flags import FlagTable
 from trimtab.engine.quantities import counted, whole
+from trimtab.engine.supported import unregistered
 from trimtab.errors import ModelError, UsageError
 from trimtab.rules.rule import Fact, FactMissing, Fix, Grade
 from trimtab.rules.runner import release
@@ -111,8 +112,12 @@ class CommandContext(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def memory(self) -> WhatIf | None:
-        """The memory model of this launch; None where its own flags contradict it (other rules then speak)."""
-        self.require_model()
+        """The memory model of this launch; None where other rules speak: its own flags contradict it, or no such model.
+
+        A model that this vLLM does not register stops, or runs as other code than the memory model knows.
+        """
+        if unregistered(self.require_model().architecture, self.version):
+            return None
         gpus = self.require_gpus()
         if self.on_cpu:
             return None
@@ -142,10 +147,10 @@ class CommandContext(msgspec.Struct, frozen=True, dict=True):
             cards = cards * needed
         try:
             found = WhatIf(given_of(self.command), memory_release(self.version), self.require_model(), cards)
-            found.budget()
+            utilization = found.budget().settings.gpu_memory_utilization
         except (UsageError, ModelError, ArithmeticError):
             return None  # ArithmeticError: sizes of nothing or beyond all reason, which rules of their own name
-        return found
+        return found if 0 < utilization <= 1 else None
 
     def _splits(self) -> bool:
         """Whether the tensor-parallel size suits the model; rules of their own say where it does not."""

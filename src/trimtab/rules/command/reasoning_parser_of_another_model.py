@@ -1,7 +1,7 @@
 """A reasoning parser that does not read this model's format.
 
 What it does: compares --reasoning-parser with the parsers that vLLM's documentation names for the model's family;
-    families whose fine-tunes think in other formats (Llama, Mistral, Qwen 2 and 3) are left out.
+    of families whose fine-tunes think in other formats (Llama, Qwen 2 and 3) only the publishers' own models.
 Why it matters: the server starts, but the thoughts stay in the answer, or the answer lands in the thoughts.
 How to fix: take a parser named in the message.
 When to ignore: for a fine-tune that was taught another format.
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.command.context import CommandContext
-from trimtab.rules.command.families import REASONING, mismatch
+from trimtab.rules.command.families import REASONING, REASONING_NAMED, mismatch
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 FLAG = "reasoning-parser"
@@ -23,7 +23,7 @@ FLAG = "reasoning-parser"
 def check(context: CommandContext) -> Iterator[Finding]:
     if context.command.last("reasoning-parser-plugin"):
         return
-    found = mismatch(context, FLAG, REASONING)
+    found = mismatch(context, FLAG, REASONING, REASONING_NAMED)
     if found is None:
         return
     yield Finding(
@@ -54,6 +54,15 @@ RULE = Rule(
             vllm="0.26.0",
             model="gpt-oss-20b",
         ),
+        Example(
+            "vllm serve deepseek-ai/DeepSeek-R1-Distill-Qwen-7B --reasoning-parser mistral\n",
+            at="mistral",
+            fixed="vllm serve deepseek-ai/DeepSeek-R1-Distill-Qwen-7B --reasoning-parser deepseek_r1\n",
+            vllm="0.15",
+        ),
     ),
-    good=(Example("vllm serve m --reasoning-parser openai_gptoss\n", vllm="0.26.0", model="gpt-oss-20b"),),
+    good=(
+        Example("vllm serve m --reasoning-parser openai_gptoss\n", vllm="0.26.0", model="gpt-oss-20b"),
+        Example("vllm serve Qwen/Qwen3-8B --reasoning-parser deepseek_r1\n", vllm="0.8.5"),
+    ),
 )

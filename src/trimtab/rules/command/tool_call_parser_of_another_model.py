@@ -1,7 +1,7 @@
 """A tool-call parser that does not read this model's format.
 
 What it does: compares --tool-call-parser with the parsers that vLLM's documentation names for the model's family;
-    families whose fine-tunes write other formats (Llama, Mistral, Qwen 2 and 3) are left out.
+    of families whose fine-tunes write other formats (Llama, Mistral, Qwen 2 and 3) only the publishers' own models.
 Why it matters: the server starts, but tool calls come out as plain text or are lost.
 How to fix: take a parser named in the message.
 When to ignore: for a fine-tune that was taught another format.
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.command.context import CommandContext
-from trimtab.rules.command.families import TOOLS, mismatch
+from trimtab.rules.command.families import TOOLS, TOOLS_NAMED, mismatch
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 FLAG = "tool-call-parser"
@@ -23,7 +23,7 @@ FLAG = "tool-call-parser"
 def check(context: CommandContext) -> Iterator[Finding]:
     if context.command.last("tool-parser-plugin"):
         return
-    found = mismatch(context, FLAG, TOOLS)
+    found = mismatch(context, FLAG, TOOLS, TOOLS_NAMED)
     if found is None:
         return
     yield Finding(
@@ -54,10 +54,26 @@ RULE = Rule(
             vllm="0.26.0",
             model="gpt-oss-20b",
         ),
+        Example(
+            "vllm serve mistralai/Mistral-7B-Instruct-v0.3 --tool-call-parser hermes\n",
+            at="hermes",
+            fixed="vllm serve mistralai/Mistral-7B-Instruct-v0.3 --tool-call-parser mistral\n",
+            vllm="0.10",
+        ),
+        Example(
+            "vllm serve Qwen/Qwen3-Coder-30B-A3B-Instruct --tool-call-parser llama3_json\n",
+            at="llama3_json",
+            fixed="vllm serve Qwen/Qwen3-Coder-30B-A3B-Instruct --tool-call-parser qwen3_coder\n",
+            vllm="0.12",
+        ),
     ),
     good=(
         Example(
             "vllm serve m --enable-auto-tool-choice --tool-call-parser openai\n", vllm="0.26.0", model="gpt-oss-20b"
         ),
+        Example(
+            "vllm serve me/Mistral-7B-Instruct-hermes --tool-call-parser hermes\n", vllm="0.10", model="qwen2.5-7b"
+        ),
+        Example("vllm serve meta-llama/Llama-3.2-3B-Instruct --tool-call-parser pythonic\n", vllm="0.12"),
     ),
 )

@@ -4,7 +4,8 @@ What it does: compares the value with the choices in the version's parser, and w
 Why it matters: vLLM stops before anything loads; names of newer documentation are the usual reason.
 How to fix: take one of the values that the finding names, or a vLLM that has the value.
 When to ignore: when a plug-in registers the value.
-Sources: vllm/engine/arg_utils.py and vllm/entrypoints/openai/api_server.py (validate_api_server_args), vLLM 0.26.
+Sources: vllm/engine/arg_utils.py and vllm/entrypoints/openai/api_server.py (validate_api_server_args), vLLM 0.26;
+    LoRA ranks: vllm/config.py (LoRAConfig), 0.4.3 to 0.9.2, vllm/config/lora.py, 0.10.2 to 0.33.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ CHECKED = ("--tool-call-parser", "--reasoning-parser")
 CASELESS = ("--attention-backend",)
 # https://github.com/vllm-project/vllm/issues/9312: the parsers of 0.6.0 to 0.6.2, fewer than the last 0.6 has.
 EARLY_TOOL_PARSERS = ("hermes", "mistral")
+# The configuration refuses other ranks, the parser before 0.11.2 does not tell them: (first release, ranks added).
+LORA_RANKS = (("0", (8, 16, 32, 64)), ("0.5.5", (128, 256)), ("0.8", (320, 512)), ("0.11.1", (1,)))
 
 
 def check(context: CommandContext) -> Iterator[Finding]:
@@ -47,6 +50,9 @@ def legal(context: CommandContext, spec: FlagSpec) -> tuple[str, ...]:
     """The choices of this very version."""
     if spec.name == "--tool-call-parser" and (0, 6, 0) <= release(context.version) <= (0, 6, 2):
         return EARLY_TOOL_PARSERS
+    if spec.name == "--max-lora-rank" and not spec.choices:
+        ranks = (rank for since, added in LORA_RANKS if context.at_least(since) for rank in added)
+        return tuple(str(rank) for rank in sorted(ranks))
     return tuple(str(choice) for choice in spec.choices)
 
 
@@ -61,7 +67,7 @@ def among(spec: FlagSpec, choices: tuple[str, ...], value: str) -> bool:
 
 def judged(context: CommandContext, use: FlagUse, spec: FlagSpec, choices: tuple[str, ...], value: str) -> Finding:
     """The finding, with the nearest choice where there is one."""
-    near = get_close_matches(value, choices, 1, 0.6)
+    near = [] if value.isdecimal() else get_close_matches(value, choices, 1, 0.6)
     text = msg(
         "{value} is no value of {flag} in {vllm}; it takes {choices}",
         zh="在 {vllm} 中 {value} 不是 {flag} 的可用值；可用的有 {choices}",
@@ -85,6 +91,7 @@ RULE = Rule(
     sources=(
         "https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/entrypoints/openai/api_server.py",
         "https://github.com/vllm-project/vllm/issues/9312",
+        "https://github.com/vllm-project/vllm/blob/v0.10.2/vllm/config/lora.py",
     ),
     bad=(
         Example("vllm serve m --dtype bf16\n", at="bf16", vllm="0.26", fixed="vllm serve m --dtype bfloat16\n"),
@@ -97,8 +104,11 @@ RULE = Rule(
             fixed="vllm serve m --reasoning-parser deepseek_r1\n",
             vllm="0.26",
         ),
+        Example("vllm serve m --enable-lora --max-lora-rank 24\n", at="24", vllm="0.10"),
+        Example("vllm serve m --enable-lora --max-lora-rank 512\n", at="512", vllm="0.7"),
     ),
     good=(
+        Example("vllm serve m --enable-lora --max-lora-rank 320\n", vllm="0.9.2"),
         Example("vllm serve m --dtype bfloat16 --attention-backend flash_attn\n", vllm="0.26"),
         Example("vllm serve m --tool-call-parser mine --tool-parser-plugin mine.py\n", vllm="0.26"),
         Example("vllm serve m --distributed-executor-backend my.Executor\n", vllm="0.26"),
