@@ -30,6 +30,28 @@ def test_what_does_not_exist_is_named(words: list[str]) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["up", "--prot", "1"], "trimtab: 没有选项 --prot\n  -> 是不是想用 --port？vLLM 自己的参数写在 -- 之后\n"),
+        (["up", "--max-model-len", "8"], "trimtab: 没有选项 --max-model-len\n  -> "),
+        (["plan", "m", "--context"], "trimtab: --context 需要一个值\n  -> "),
+    ],
+)
+def test_an_option_that_is_wrong_is_told_in_the_language(words: list[str], said: str) -> None:
+    done = trimtab("--lang", "zh", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(said)
+
+
+@pytest.mark.parametrize("words", [[], ["engine"]])
+def test_no_verb_shows_the_help_alone(words: list[str]) -> None:
+    done = trimtab(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: trimtab")
+    assert "->" not in done.stderr
+
+
 def test_words_after_the_dashes_are_kept_apart() -> None:
     assert split(["up", "m", "--", "--max-model-len", "8"]) == (["up", "m"], ["--max-model-len", "8"])
     assert split(["up", "m"]) == (["up", "m"], None)

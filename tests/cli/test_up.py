@@ -85,6 +85,22 @@ def test_serves_until_interrupted_and_leaves_nothing(home: Path, model: Path, py
     assert record(home, "stopped")
 
 
+def test_a_closed_terminal_does_not_end_what_nohup_started(home: Path, model: Path, python: Path) -> None:
+    argv = ["nohup", sys.executable, "-m", "trimtab", "up", str(model), "--engine-python", str(python), "--no-verify"]
+    child = subprocess.Popen(argv, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        wait_for(lambda: record(home, "ready"))
+        child.send_signal(signal.SIGHUP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(1)
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=30)
+    finally:
+        child.kill() if child.poll() is None else None
+    assert child.returncode == 0
+    assert left_over(home) == []
+
+
 def test_two_servers_do_not_collide(home: Path, model: Path, python: Path) -> None:
     words = (str(model), "--engine-python", str(python), "--no-verify")
     with running(home, *words) as first, running(home, *words) as second:

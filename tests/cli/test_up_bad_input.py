@@ -22,6 +22,8 @@ from tests.supervisor.fake import wait_for
         (("MODEL", "--engine-python", "/etc"), "/etc is a directory, not a Python"),
         (("MODEL", "--engine-python", ""), ". is a directory, not a Python"),
         (("MODEL", "--engine-python", "/nowhere/python"), "there is no program /nowhere/python"),
+        (("--demo", "--engine-python", "/nowhere/python"), "there is no program /nowhere/python"),
+        (("--demo", "--engine", "nosuch"), "no engine is called 'nosuch'"),
         (("MODEL", "--engine", ""), "no engine is called ''"),
         (("MODEL", "--host", "192.0.2.1"), "nothing can listen on '192.0.2.1' here"),
         (("MODEL", "--host", "a b", "--port", "8123"), "nothing can listen on 'a b' here"),

@@ -57,6 +57,8 @@ def test_the_demo_serves_and_its_snippets_work(home: Path) -> None:
     with demo(home) as (child, report):
         text = report.read_text()
         assert len(re.findall(r"^(?:one_request|concurrency|long_context|no_oom) +passed", text, re.M)) == 4
+        assert "--enforce-eager" in text
+        assert "set by you" not in text  # the demo chose it
         seen = record(home, "ready")
         assert seen is not None
         curl = next(line for line in text.splitlines() if line.startswith("curl "))

@@ -17,6 +17,7 @@ from trimtab import __version__
 from trimtab.cli.settings import config_defaults, language, require_language
 from trimtab.errors import HostError, InternalError, TrimtabError
 from trimtab.messages import msg
+from trimtab.supervisor.stopping import interrupted_by_signals
 
 # One line a verb: its module, and the Typer app or function in it. Only the module of the verb asked for is imported.
 VERBS: dict[str, str] = {
@@ -48,9 +49,11 @@ def run(argv: Sequence[str]) -> int:
         words, rest = split(argv)
         words = without_language(words)
         command = _command(words)
-        result = command.main(
-            args=words, obj=rest, prog_name="trimtab", standalone_mode=False, default_map=config_defaults()
-        )
+        defaults = config_defaults()
+        with interrupted_by_signals():
+            result = command.main(
+                args=words, obj=rest, prog_name="trimtab", standalone_mode=False, default_map=defaults
+            )
         if result == EXIT_INTERRUPTED:
             raise KeyboardInterrupt  # Typer turned it into a status
         if sys.stdout is not None:  # None: started with it closed
@@ -59,11 +62,7 @@ def run(argv: Sequence[str]) -> int:
     except typer.Exit as stop:
         return int(stop.exit_code)
     except TyperException as error:
-        text = error.format_message() if hasattr(error, "format_message") else str(error)
-        if text:
-            print(f"trimtab: {text}", file=sys.stderr)
-            print(f"  -> {msg('Run the command again with --help to see what it takes.').text(lang)}", file=sys.stderr)
-        return EXIT_BROKEN
+        return _refused(error, lang)
     except (KeyboardInterrupt, typer.Abort):
         print(f"trimtab: {msg('interrupted').text(lang)}", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -76,6 +75,23 @@ def run(argv: Sequence[str]) -> int:
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the door: whatever reaches here is our bug and is shown as one
         return _unexpected(error, lang)
+
+
+def _refused(error: TyperException, lang: str) -> int:
+    """Words that no verb takes: what Typer says of them, an unknown option in our own words; no words: the help."""
+    text = error.format_message()
+    if text.startswith("Usage:"):
+        print(text, file=sys.stderr)
+    elif text:
+        option, near = getattr(error, "option_name", None), getattr(error, "possibilities", None)
+        hint = msg("Run the command again with --help to see what it takes.")
+        if option and near is not None:
+            text = msg("there is no option {option}", option=option).text(lang)
+            hint = msg("Did you mean {near}? vLLM's own flags stand after --", near=near[0]) if near else hint
+        elif option:
+            text = msg("{option} needs a value", option=option).text(lang)
+        print(f"trimtab: {text}\n  -> {hint.text(lang)}", file=sys.stderr)
+    return EXIT_BROKEN
 
 
 def _unexpected(error: Exception, lang: str) -> int:

@@ -27,6 +27,8 @@ from trimtab.plan.reasons import Why, reasons
 DEFAULT_CONCURRENCY = 4
 """Requests at once when no wish names a number: the least that verification drives."""
 CONTEXTS = (131072, 65536, 32768, 16384, 8192, 4096, 2048)
+ONE_HOST = (2, 4, 8)
+"""Numbers of cards that one host commonly holds."""
 BATCHES = (8192, 4096, 2048, 1024, 512)
 """--max-num-batched-tokens tried, largest first: the activation peak grows with it, the time to a first token falls."""
 CPU_BATCH = 2048
@@ -236,7 +238,7 @@ def _better(best: Plan | None, found: Plan) -> Plan:
 
 
 def _alternatives(task: Task, wish: Wish) -> Iterator[Alternative]:
-    """The nearest wishes that fit: fewer requests, a shorter context, an fp8 KV cache."""
+    """The nearest wishes that fit: fewer requests, a shorter context, an fp8 KV cache, more of the same cards."""
     context, concurrency = wish.context or 0, wish.concurrency or 1
     for fewer in range(concurrency - 1, 0, -1):
         found = _first_fit(task, Wish(context, fewer))
@@ -252,6 +254,12 @@ def _alternatives(task: Task, wish: Wish) -> Iterator[Alternative]:
         found = _first_fit(replace(task, pinned={**task.pinned, "kv_cache_dtype": "fp8"}), wish)
         if found:
             yield _alternative(msg("an fp8 KV cache: half the bytes per token, with some loss of accuracy"), found)
+    for count in (n for n in ONE_HOST if n > len(task.cards) and not task.on_cpu and len(set(task.cards)) == 1):
+        found = _first_fit(replace(task, cards=task.cards[:1] * count), wish)
+        if found:
+            card = task.cards[0].name
+            yield _alternative(msg("{n} x {card} instead of {have}", n=count, card=card, have=len(task.cards)), found)
+            break
 
 
 def _alternative(what: Message, found: Plan) -> Alternative:

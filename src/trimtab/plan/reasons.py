@@ -52,8 +52,8 @@ _Told = tuple[Message, str]
 def _max_model_len(found: Budget, context: int, concurrency: int) -> _Told:
     longest = found.capacity.longest_len
     text = msg(
-        "one request may hold {context:,} tokens; a longer prompt is refused with HTTP 400; this KV cache could hold "
-        "{longest:,}",
+        "one request may hold {context:,} tokens; a longer prompt is refused with HTTP 400; the most that the model "
+        "and this KV cache allow is {longest:,}",
         context=context,
         longest=longest,
     )
