@@ -115,3 +115,26 @@ def test_any_change_of_any_config_is_read_or_refused(config: dict[str, Any], dat
         message = ""
         assert facts.stored_bytes >= 0
     assert len(message) < 400
+
+
+@pytest.mark.parametrize("key", ["intermediate_size", "max_position_embeddings"])
+def test_every_default_of_the_config_class_is_said(key: str) -> None:
+    entry = next(e for e in entries() if "meta-llama/Llama-3.1-8B" in e.ids)
+    facts = read_model({k: v for k, v in entry.config.items() if k != key})
+    assert any(key in a and "default" in a for a in facts.assumed)
+
+
+def test_a_quantisation_that_is_no_object_is_refused() -> None:
+    entry = next(e for e in entries() if "meta-llama/Llama-3.1-8B" in e.ids)
+    with pytest.raises(ModelError, match="quantization_config = 'awq'"):
+        read_model({**entry.config, "quantization_config": "awq"})
+
+
+def test_layers_that_are_listed_need_no_count() -> None:
+    entry = next(e for e in entries() if "NemotronH" in e.config["architectures"][0])
+    plain = read_model(entry.config)
+    words = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+    listed = [words[c] for c in entry.config["hybrid_override_pattern"].replace("|", "")]
+    left = {k: v for k, v in entry.config.items() if k not in ("num_hidden_layers", "hybrid_override_pattern")}
+    facts = read_model({**left, "layers_block_type": listed})
+    assert (facts.num_layers, facts.stored_bytes, facts.missing) == (plain.num_layers, plain.stored_bytes, ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,15 @@ def test_loads_that_vllm_printed(model: str, tp: int, gib: float) -> None:
     tables = sum(n * width * 2 for n, width in facts.rotary_tables)
     loaded = (sum(w.rank_bytes(tp) for w in facts.weights) + tables) / GIB
     assert loaded == pytest.approx(gib, rel=0.003)
+
+
+def test_a_mixed_checkpoint_may_name_tens_of_thousands_of_modules() -> None:
+    names = [f"model.layers.{n}.block_sparse_moe.experts.{e}.w1" for n in range(60) for e in range(512)]
+    layers = {name: {"quant_algo": "NVFP4"} for name in names} | {
+        f"model.layers.{n}.mlp.down_proj": {"quant_algo": "FP8"} for n in range(31)
+    }
+    started = time.process_time()
+    facts = packed({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": layers})
+    assert time.process_time() - started < 3
+    assert weight(facts, "mlp.down_proj", 30).scheme.name == "fp8"
+    assert weight(facts, "mlp.down_proj", 31).scheme.bits == 16

@@ -51,6 +51,13 @@ class Keys:
                 return Keys(value, self.missing, self.assumed)
         return None
 
+    def objects(self, *names: str) -> None:
+        """ModelError where one of these is given and is no object."""
+        for name in names:
+            value = self.config.get(name)
+            if value is not None and not isinstance(value, Mapping):
+                raise _wrong(name, value)
+
     def has(self, name: str) -> bool:
         return self.config.get(name) is not None
 

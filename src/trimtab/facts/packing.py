@@ -26,6 +26,7 @@ def read_quantisation(top: Keys, text: Keys) -> Quantisation | None:
     """
     keys = top.sub("quantization_config", "compression_config") or text.sub("quantization_config", "compression_config")
     if keys is None:
+        top.objects("quantization_config", "compression_config")
         return None
     method = keys.text("quant_method").lower().replace("_", "-")
     if not method and keys.has("config_groups"):

@@ -36,7 +36,13 @@ def rope_scaling(keys: Keys) -> Mapping[str, object]:
 
 def shortest_positions(keys: Keys) -> int:
     """The smallest of the config's position limits, 0 when it names none."""
-    return min((n for n in (keys.integer(name, low=1) for name in POSITION_KEYS) if n), default=0)
+    found = {name: n for name in POSITION_KEYS if (n := keys.integer(name, low=1))}
+    if not found:
+        return 0
+    name = min(found, key=lambda name: found[name])
+    if not any(keys.given.get(given) is not None for given in POSITION_KEYS):
+        keys.assumed.append(f"{name} = {found[name]} (the config class's default)")
+    return found[name]
 
 
 def positions(keys: Keys, rope: Mapping[str, object]) -> int:

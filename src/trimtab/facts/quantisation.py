@@ -94,10 +94,10 @@ class Quantisation(msgspec.Struct, frozen=True):
 
     def scheme_for(self, names: tuple[str, ...]) -> Scheme:
         """The scheme of the module that has these names (the checkpoint's names of one fused module)."""
-        if any(matches(pattern, name) for pattern in self.excluded for name in names):
+        if self.excluded and any(_named(self.excluded, name) for name in names):
             return UNQUANTISED
         for group in self.groups:
-            if not group.targets or any(matches(p, name) for p in group.targets for name in names):
+            if not group.targets or any(_named(group.targets, name) for name in names):
                 return group.scheme
         return UNQUANTISED
 
@@ -125,3 +125,19 @@ def matches(pattern: str, name: str) -> bool:
     if "*" in plain:
         return fnmatchcase(name, plain) or fnmatchcase(name, plain + ".*") or fnmatchcase(name, "*." + plain)
     return f".{plain}." in f".{name}."
+
+
+@cache
+def _sorted(patterns: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The dotted parts of names among the patterns, and those that must be tried one by one."""
+    plain = frozenset(text for text, regex in map(_pattern, patterns) if regex is None and "*" not in text)
+    return plain, tuple(p for p in patterns if _pattern(p)[0] not in plain)
+
+
+@cache
+def _named(patterns: tuple[str, ...], name: str) -> bool:
+    """Whether one of the patterns matches; a mixed checkpoint may name tens of thousands of modules."""
+    plain, others = _sorted(patterns)
+    parts = name.split(".")
+    runs = (".".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1))
+    return any(run in plain for run in runs) or any(matches(p, name) for p in others)

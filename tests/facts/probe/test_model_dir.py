@@ -156,3 +156,17 @@ def test_config_that_cannot_be_read(tmp_path: Path, spoil: Callable[[Path], obje
 )
 def test_a_chat_template(tmp_path: Path, files: dict[str, bytes | object], held: bool | None) -> None:
     assert read_model_dir(make(tmp_path, {"config.json": CONFIG, **files})).chat_template is held
+
+
+def test_what_modelopt_wrote_beside_the_config(tmp_path: Path) -> None:
+    beside = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "group_size": 16}}
+    found = read_model_dir(make(tmp_path, {"config.json": CONFIG, "hf_quant_config.json": beside}))
+    assert found.config["quantization_config"]["quant_method"] == "modelopt"
+    assert found.config["quantization_config"]["quantization"]["quant_algo"] == "NVFP4"
+
+
+def test_the_config_s_own_quantisation_counts_more(tmp_path: Path) -> None:
+    own = {**CONFIG, "quantization_config": {"quant_method": "fp8"}}
+    beside = {"quantization": {"quant_algo": "NVFP4"}}
+    found = read_model_dir(make(tmp_path, {"config.json": own, "hf_quant_config.json": beside}))
+    assert found.config["quantization_config"] == {"quant_method": "fp8"}

@@ -197,12 +197,17 @@ def falcon_h1(keys: Keys, traits: Traits) -> Outline:
 
 
 def nemotron_h(keys: Keys, traits: Traits) -> Outline:
-    """Nemotron-H and Nemotron 3: one mixer or one feed-forward per layer ("M", "*", "-", "E" in its pattern)."""
-    shape = read_shape(keys)
+    """Nemotron-H and Nemotron 3: one mixer or one feed-forward per layer ("M", "*", "-", "E" in its pattern).
+
+    A config that lists its layers may leave out how many they are (configs/nemotron_h.py counts them).
+    """
+    types = keys.texts("layers_block_type") or keys.texts("layer_types")
+    counted = {"num_hidden_layers": len(types), **keys.given} if types else keys.given
+    shape = read_shape(Keys(counted, keys.missing, keys.assumed, defaults=keys.config))
     words = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E", "full_attention": "*"}
     pattern = keys.text("hybrid_override_pattern").replace("|", "")
     if not pattern:
-        pattern = "".join(words.get(t, "-") for t in keys.texts("layers_block_type") or keys.texts("layer_types"))
+        pattern = "".join(words.get(t, "-") for t in types)
     if not pattern:
         keys.missing.append("hybrid_override_pattern")
     shape = replace(shape, layers=len(pattern))

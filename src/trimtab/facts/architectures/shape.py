@@ -50,6 +50,8 @@ def _kv_heads(keys: Keys, default: int) -> int:
 def _intermediate(keys: Keys, hidden: int, factor: int | None) -> int:
     names = ("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim", "d_ff", "hidden_dim")
     found = keys.integer(*names, low=1, high=LARGEST_WIDTH)
+    if found is not None and not any(keys.given.get(name) is not None for name in names):
+        return keys.required("intermediate_size")
     if found is not None:
         # Qwen 1 counts gate and up together (vLLM: models/qwen.py).
         return found // 2 if keys.text("model_type") == "qwen" else found

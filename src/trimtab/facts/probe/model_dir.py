@@ -37,7 +37,7 @@ def read_model_dir(directory: Path) -> ModelFiles:
     a broken safetensors file, a shard that the index names and that is not there.
     """
     _check_directory(directory)
-    config = read_json(directory / "config.json", _config_hint(directory))
+    config = _with_own_quantisation(directory, read_json(directory / "config.json", _config_hint(directory)))
     generation = directory / "generation_config.json"
     return ModelFiles(
         directory=directory,
@@ -46,6 +46,14 @@ def read_model_dir(directory: Path) -> ModelFiles:
         tensors=read_headers(directory),
         chat_template=holds_chat_template(directory),
     )
+
+
+def _with_own_quantisation(directory: Path, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The config with what ModelOpt up to 0.29 wrote beside it (vLLM 0.33 transformers_utils/config.py)."""
+    beside = directory / "hf_quant_config.json"
+    if config.get("quantization_config") is not None or not beside.exists():
+        return config
+    return {**config, "quantization_config": {"quant_method": "modelopt", **read_json(beside, _AGAIN)}}
 
 
 TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
