@@ -28,7 +28,7 @@ def test_entry_reads_without_gaps(entry: Entry) -> None:
 
 
 def test_what_was_not_confirmed_is_said() -> None:
-    assert any("from memory" in a for a in find_model("01-ai/Yi-6B").facts().assumed)
+    assert any("from memory" in a for a in find_model("upstage/SOLAR-10.7B-Instruct-v1.0").facts().assumed)
     assert not any("confidence" in a for a in find_model("Qwen/Qwen3-8B").facts().assumed)
 
 
