@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.facts.test_gguf import small_llama
 from trimtab.cli.main import run
 
 CONFIGS = Path(__file__).parents[2] / "benchmarks" / "data" / "configs"
@@ -186,3 +187,27 @@ def test_a_model_that_is_described_is_taken_for_the_catalogue_s(
 def test_a_description_of_no_model_is_no_model(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["budget", "--gpu", "H100", "--vllm", "0.26", "--", "vllm", "serve", "our model (v2)"]) == 2
     assert "neither a directory nor a model id" in capsys.readouterr().err
+
+
+def gguf_file(directory: Path, data: bytes) -> str:
+    (directory / "model.gguf").write_bytes(data)
+    return str(directory / "model.gguf")
+
+
+def test_a_gguf_file_is_sized_by_its_own_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = gguf_file(tmp_path, small_llama())
+    with open(named, "r+b") as file:
+        file.truncate(512 << 20)
+    code, found = report(capsys, "--gpu", "A10", "--vllm", "0.26", "--", "vllm", "serve", named)
+    assert (code, found["model"]) == (0, "LlamaForCausalLM")
+    assert found["per_gpu"]["weights_gib"] > 0
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [(b"GGUX" + bytes(40), "not GGUF"), (b"", "model.gguf"), (small_llama()[:60], "model.gguf")],
+)
+def test_a_gguf_file_that_is_none(tmp_path: Path, data: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    named = gguf_file(tmp_path, data)
+    assert run(["budget", "--gpu", "A10", "--vllm", "0.26", "--", "vllm", "serve", named]) == 2
+    assert said in capsys.readouterr().err

@@ -14,12 +14,14 @@ from typing import Any
 import msgspec
 
 from trimtab.errors import ModelError
+from trimtab.facts.gguf import Gguf, NeedMore, read_gguf
 from trimtab.facts.probe.repo_files import RepoFile, weight_files
 from trimtab.facts.tensors import TensorHeaders, header_length, merge_headers, read_index, read_safetensors
 from trimtab.messages import Message, msg
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 CONFIG_BYTES = 64 << 20  # a config.json larger than this is something else
+GGUF_START, GGUF_MOST = 1 << 20, 256 << 20
 
 
 class ModelFiles(msgspec.Struct, frozen=True):
@@ -90,6 +92,24 @@ def read_json(file: Path, hint: Message) -> Mapping[str, Any]:
             hint=_AGAIN,
         )
     return found
+
+
+def read_gguf_file(file: Path) -> Gguf:
+    """The header of a GGUF file. ModelError: not there, not GGUF, cut short, or a header that lies."""
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            data = stream.read(GGUF_START)
+            while True:
+                try:
+                    return read_gguf(data, file=str(file), file_bytes=size)
+                except NeedMore:
+                    more = stream.read(len(data))
+                    if not more or len(data) > GGUF_MOST:
+                        raise
+                    data += more
+    except OSError as error:
+        raise _unreadable(file, error) from error
 
 
 def read_headers(directory: Path) -> TensorHeaders | None:
