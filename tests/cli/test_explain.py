@@ -40,7 +40,10 @@ def test_explain_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["known"] == {"since": "0.6", "until": "0.10"}
 
 
-@pytest.mark.parametrize(("word", "near"), [("max-modellen", "--max-model-len"), ("kv cash", "kv cache")])
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("max-modellen", "--max-model-len"), ("kv cash", "kv cache"), ("VLLM_ATENTION_BACKEND", "VLLM_ATTENTION_BACKEND")],
+)
 def test_unknown_word_names_the_nearest(word: str, near: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", word]) == 2
     assert near in capsys.readouterr().err
@@ -58,6 +61,18 @@ def test_explain_of_a_rule_prints_its_page(capsys: pytest.CaptureFixture[str]) -
     assert run(["explain", "CMD002", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["code"] == "CMD002"
     assert run(["explain", "CMD999"]) == 2
+    assert run(["explain", "flag-removed"]) == 0
+    assert "# CMD002" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("TP", "tensor parallel"), ("PagedAttention", "paged attention"), ("MoE", "mixture of experts"),
+     ("投机解码", "speculative decoding"), ("OOM", "out of memory"), ("张量并行", "tensor parallel")],
+)  # fmt: skip
+def test_terms_have_other_names(word: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", word]) == 0
+    assert capsys.readouterr().out.startswith(name)
 
 
 def test_every_name_has_a_history() -> None:

@@ -17,6 +17,7 @@ from trimtab.engine.flags.about import term_names
 from trimtab.engine.flags.explanation import explain
 from trimtab.errors import UsageError
 from trimtab.messages import msg
+from trimtab.rules.registry import is_name
 
 CONTEXT_SETTINGS = {"ignore_unknown_options": True}  # `trimtab explain --max-num-seqs`: the flag is the subject
 CODE = re.compile(r"[A-Za-z]{2,6}\d{3}")
@@ -34,7 +35,7 @@ def run(
     if subject is None:
         print(overview_json(table) if json else overview_text(table, lang))
         return 0
-    if CODE.fullmatch(subject):
+    if CODE.fullmatch(subject) or is_name(subject):
         print(_rule(subject, json))
         return 0
     found = explain(subject, table)
@@ -56,6 +57,7 @@ def _rule(code: str, json: bool) -> str:
 
 
 def _unknown(subject: str) -> UsageError:
-    near = [*flags.nearest(subject, flags.known_names()), *get_close_matches(subject.lower(), term_names(), cutoff=0.5)]
+    near = [*flags.nearest(subject, flags.known_names()), *get_close_matches(subject.lower(), term_names(), cutoff=0.6)]
+    near = get_close_matches(subject.upper(), flags.known_variables(), cutoff=0.8) or near
     hint = msg("Nearest: {names}", names=", ".join(near)) if near else msg("trimtab explain lists the groups.")
     return UsageError(msg("{name!r} is no flag, variable or term of any vLLM known here", name=subject), hint=hint)

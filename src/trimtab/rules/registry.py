@@ -106,6 +106,11 @@ def rules(subject: Subject) -> list[Rule]:
     return [rule(code) for code in RULES if code.startswith(subject.value)]
 
 
+def is_name(word: str) -> bool:
+    """Whether a rule has this name, with dashes."""
+    return any(module.rpartition(".")[2].replace("_", "-") == word for module in RULES.values())
+
+
 def find(code_or_name: str) -> Rule:
     """The rule with this code or name. UsageError naming the nearest when there is none."""
     wanted = code_or_name.strip()

@@ -11,6 +11,7 @@ from trimtab.engine.flags.history import (
     difference,
     history,
     known_names,
+    known_variables,
     successor,
     takes_value,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "difference",
     "history",
     "known_names",
+    "known_variables",
     "minors",
     "nearest",
     "successor",

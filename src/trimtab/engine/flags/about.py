@@ -41,11 +41,12 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A word of the trade that is no flag."""
+    """A word of the trade that is no flag. `also`: its other names, in both languages."""
 
     name: str
     what: Words
     flags: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
 
 class _Catalogue(msgspec.Struct, frozen=True):
@@ -60,12 +61,12 @@ def about(name: str) -> About | None:
 
 
 def term(name: str) -> Term | None:
-    """Our words on a term, in any case and with spaces or dashes."""
+    """Our words on a term under any of its names, in any case and with spaces or dashes."""
     return _terms().get(_plain_name(name))
 
 
 def term_names() -> tuple[str, ...]:
-    """Every term."""
+    """Every term, under its first name."""
     return tuple(sorted(t.name for t in _catalogue().terms))
 
 
@@ -95,7 +96,7 @@ def _flags() -> Mapping[str, About]:
 
 @cache
 def _terms() -> Mapping[str, Term]:
-    return {_plain_name(entry.name): entry for entry in _catalogue().terms}
+    return {_plain_name(name): entry for entry in _catalogue().terms for name in (entry.name, *entry.also)}
 
 
 @cache

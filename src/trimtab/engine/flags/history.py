@@ -119,6 +119,11 @@ def known_names() -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in _flags().values()}))
 
 
+def known_variables() -> tuple[str, ...]:
+    """Every environment variable that any version reads or read."""
+    return tuple(sorted(_variables()))
+
+
 def spelling_of(name: str) -> str | None:
     """The flag's own name for any spelling that some version took, None for a word no version knew."""
     entry = _flags().get(_canonical(name.partition("=")[0].split(".")[0]))
