@@ -37,6 +37,7 @@ RULES: dict[str, str] = {
     "CMD024": "command.typographic_character",
     "CMD025": "command.partial_prefills_unsupported",
     "CMD026": "command.flag_refused_by_v1",
+    "CMD027": "command.server_named_twice",
     "CMD101": "command.tensor_parallel_not_dividing_heads",
     "CMD102": "command.tensor_parallel_not_dividing_kv_heads",
     "CMD103": "command.tensor_parallel_cutting_quantisation_groups",

@@ -14,6 +14,7 @@ Sources: vllm/config/model.py (_verify_quantization), vLLM 0.26 and 0.33; vllm/c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trimtab.engine.command import FlagUse
@@ -43,6 +44,8 @@ PACKED = frozenset({"awq", "awq_marlin", "gptq", "gptq_marlin"})
 
 UNTOLD = frozenset({"compressed-tensors"})
 """What a name does not tell: an id that ends in AWQ may hold compressed tensors, one in int4 other methods' weights."""
+DYNAMIC = re.compile(r"fp8-dynamic$", re.IGNORECASE)
+"""llm-compressor's own ending: compressed tensors."""
 
 
 def check(context: CommandContext) -> Iterator[Finding]:
@@ -58,7 +61,8 @@ def check(context: CommandContext) -> Iterator[Finding]:
     legal = SAME.get(quantisation.method)
     if legal is None or use.value in legal:
         return
-    if catalogued is not None and catalogued.variant and UNTOLD & {use.value, quantisation.method}:
+    guessed = catalogued is not None and catalogued.variant and not DYNAMIC.search(_named(context))
+    if guessed and UNTOLD & {use.value, quantisation.method}:
         return
     yield _finding(context, use, msg("quantised with {method}", zh="用 {method} 量化的", method=quantisation.method))
 
@@ -78,17 +82,20 @@ def _finding(context: CommandContext, use: FlagUse, own: Message) -> Finding:
 
 def _catalogued(context: CommandContext) -> Found | None:
     """What the catalogue has under the command's model."""
-    named = context.command.get("model") or (context.command.model.text if context.command.model else "")
     try:
-        return find_model(named)
+        return find_model(_named(context))
     except ModelError:
         return None
 
 
 def _plain(context: CommandContext, found: Found | None) -> bool:
     """Whether the model is one of the catalogue's own ids, organisation included, so that its files are known."""
-    named = context.command.get("model") or (context.command.model.text if context.command.model else "")
-    return found is not None and not found.tune and found.id.lower() == named.lower()
+    return found is not None and not found.tune and found.id.lower() == _named(context).lower()
+
+
+def _named(context: CommandContext) -> str:
+    """The model's id or path as the command has it."""
+    return context.command.get("model") or (context.command.model.text if context.command.model else "")
 
 
 RULE = Rule(
@@ -112,6 +119,12 @@ RULE = Rule(
             at="gptq",
             fixed="vllm serve Qwen/Qwen2.5-32B-Instruct-AWQ\n",
             model="Qwen/Qwen2.5-32B-Instruct-AWQ",
+        ),
+        Example(
+            "vllm serve RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic --quantization fp8\n",
+            at="fp8",
+            fixed="vllm serve RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic\n",
+            model="RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic",
         ),
         Example(
             "vllm serve Qwen/Qwen2.5-7B-Instruct --quantization awq\n",
