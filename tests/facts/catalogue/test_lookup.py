@@ -95,6 +95,11 @@ def test_tunes_of_llama_30b_have_its_heads() -> None:
         ("me/my-qwen2.5-7b-support-AWQ", "Qwen/Qwen2.5-7B", "awq"),
         ("NousResearch/Hermes-3-Llama-3.1-8B", "meta-llama/Llama-3.1-8B", ""),
         ("TheBloke/Wizard-Vicuna-30B-Uncensored-GPTQ", "huggyllama/llama-30b", "gptq"),
+        ("cognitivecomputations/dolphin-2.5-mixtral-8x7b", "mistralai/Mixtral-8x7B-v0.1", ""),
+        ("MaziyarPanahi/WizardLM-2-8x22B-AWQ", "mistralai/Mixtral-8x22B-v0.1", "awq"),
+        ("google/medgemma-27b-it", "google/gemma-3-27b-it", ""),
+        ("Qwen/Qwen3-Coder-Next-FP8", "Qwen/Qwen3-Next-80B-A3B-Instruct", "fp8"),
+        ("deepseek-ai/DeepSeek-V3.2-Speciale", "deepseek-ai/DeepSeek-V3.2", ""),
         ("cognitivecomputations/dolphin-2.6-mistral-7b", "mistralai/Mistral-7B-v0.1", ""),
     ],
 )

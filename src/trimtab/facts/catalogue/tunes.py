@@ -27,6 +27,13 @@ BODIES: tuple[tuple[str, str], ...] = (
     (r"qwen-?3-?30b-?a3b", "Qwen/Qwen3-30B-A3B"),
     (r"yi-?(?:1\.5-?)?34b", "01-ai/Yi-34B"),
     (r"gemma-?2-?(2|9|27)b", "google/gemma-2-{}b"),
+    (r"llama-guard-3-8b", "meta-llama/Llama-3.1-8B"),
+    (r"hermes-4-70b", "meta-llama/Llama-3.1-70B"),
+    (r"athene-v2-chat", "Qwen/Qwen2.5-72B"),
+    (r"wizardlm-2-8x22b", "mistralai/Mixtral-8x22B-v0.1"),
+    (r"medgemma-(4|27)b-it", "google/gemma-3-{}b-it"),
+    (r"qwen3-coder-next", "Qwen/Qwen3-Next-80B-A3B-Instruct"),
+    (r"deepseek-v3\.2-speciale", "deepseek-ai/DeepSeek-V3.2"),
 )
 """What stands in a tune's name -> the catalogued model whose body it has."""
 _PATTERNS = tuple((re.compile(rf"(?<![a-z0-9.]){pattern}(?![a-z0-9.])"), model) for pattern, model in BODIES)
@@ -36,11 +43,14 @@ _OTHER = re.compile(
     r"rope|\d+x|\d+k|1m|x\d+b)(?![a-z])"
 )
 
+_EXPERTS = re.compile(r"8x(7|22)b")
+"""Mixtral's size; any other such product is a merge."""
+
 
 def body_of(name: str) -> str | None:
     """The catalogued id of the body that a model of this name (lower case, no organisation) has; None: unknown."""
     plain = name.replace("_", "-")
-    if _OTHER.search(plain):
+    if _OTHER.search(_EXPERTS.sub("", plain)):
         return None
     for pattern, model in _PATTERNS:
         found = pattern.search(plain)
