@@ -21,7 +21,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: CommandContext) -> Iterator[Finding]:
     if not any(layer.recurrent for layer in context.require_model().layers):
         return
-    case = context.memory
+    given = context.integer("max-num-batched-tokens") is not None  # else the card's memory decides the default
+    case = context.shape if given else context.memory
     report = case.budget() if case else None
     if report is None or report.settings.mamba_cache_mode != "align":
         return
@@ -60,6 +61,13 @@ RULE = Rule(
             fixed="vllm serve org/hybrid --enable-prefix-caching --max-num-batched-tokens 1024\n",
             vllm="0.26.0",
             gpu="H100-80",
+            model="qwen3-next-12layers",
+        ),
+        Example(
+            "vllm serve org/hybrid --enable-prefix-caching --max-num-batched-tokens 512\n",
+            at="512",
+            fixed="vllm serve org/hybrid --enable-prefix-caching --max-num-batched-tokens 1024\n",
+            vllm="0.26.0",
             model="qwen3-next-12layers",
         ),
     ),
