@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.plan.render.plans import PLANS, TWO_MACHINES
+from tests.conftest import DemoServer
+from tests.plan.render.plans import PLANS, TINY, TWO_MACHINES, planned
+from tests.plan.render.test_client import files
 from tests.plan.render.test_shell import run
 from trimtab.plan.render.forms import render
 from trimtab.plan.render.launch import launch_of
@@ -75,6 +78,19 @@ def test_vllm_s_parser_reads_every_form_as_the_plan(cpu_engine: Engine, tmp_path
     assert found["ray"]["distributed_executor_backend"] == "'ray'"
     backend = "distributed_executor_backend"
     assert without(found["ray"], backend) == without(found["plan of two"], backend)
+
+
+@pytest.mark.vllm
+def test_the_client_s_files_get_an_answer_of_the_real_server(demo_server: DemoServer, tmp_path: Path) -> None:
+    port = int(demo_server.base_url.removesuffix("/v1").rpartition(":")[2])
+    plan = planned(TINY, "cpu", "/models/m", demo_server.model, "0.32", host="127.0.0.1", port=port)
+    found = files(render("client", launch_of(plan)))
+    for file in ("client.json", ".env"):
+        (tmp_path / file).write_text(found[file], encoding="utf-8")
+    for command in (["sh", "-c", found["curl"]], [sys.executable, "-c", found["openai-python"]]):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
 
 
 def on_machine(text: str, first: str, second: str, tmp_path: Path) -> list[str]:
