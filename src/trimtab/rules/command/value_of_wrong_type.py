@@ -88,7 +88,9 @@ def fault_of(context: CommandContext, use: FlagUse, spec: FlagSpec, value: str) 
             value=value,
         )
         return text, None, Grade.SAFE
-    if spec.kind == "name=path" and "=" not in value and not value.lstrip().startswith(("{", "[")):
+    if spec.kind == "name=path" and value.lstrip().startswith(("{", "[")):
+        return structured(context, use, spec, value)
+    if spec.kind == "name=path" and "=" not in value:
         text = msg(
             "{flag} takes name=path or JSON, not {value}",
             zh="{flag} 的值是 name=path 或 JSON，而不是 {value}",
@@ -205,8 +207,14 @@ RULE = Rule(
         ),
         Example("vllm serve m --speculative-config \"{'method': 'mtp'}\"\n", at="\"{'method': 'mtp'}\"", vllm="0.26"),
         Example("vllm serve m --kv-transfer-config '[]'\n", at="'[]'", vllm="0.26"),
+        Example(
+            """vllm serve m --enable-lora --lora-modules '{"name": "a", "path": "/a"'\n""",
+            at="""'{"name": "a", "path": "/a"'""",
+            vllm="0.10",
+        ),
     ),
     good=(
+        Example("""vllm serve m --enable-lora --lora-modules '{"name": "a", "path": "/a"}' b=/b\n""", vllm="0.10"),
         Example("vllm serve m --max-model-len 32k --max-num-batched-tokens 8K\n", vllm="0.26"),
         Example("vllm serve m --max-model-len auto\n", vllm="0.26"),
         Example("vllm serve m --limit-mm-per-prompt image=4\n", vllm="0.8"),
