@@ -16,11 +16,11 @@ from trimtab.rules.lint import LintFacts, lint
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """CPU time of this process, so that a busy machine does not matter."""
+def ending() -> Iterator[None]:
+    """CPU time of this process, so that a busy machine does not matter: what multiplies takes hours, not a minute."""
     started = time.process_time()
     yield
-    assert time.process_time() - started < seconds
+    assert time.process_time() - started < 60
 
 
 DOUBLED = {
@@ -33,7 +33,7 @@ DOUBLED = {
 
 @pytest.mark.parametrize("name", DOUBLED)
 def test_variables_that_multiply_end(name: str) -> None:
-    with within(10):
+    with ending():
         reading = read_commands(DOUBLED[name], "x.sh")
     assert reading.commands or "grows to" in str(reading.problems[0].message)
     assert all(command.get("port") == "1" for command in reading.commands)
@@ -57,7 +57,7 @@ def test_container_variables_that_multiply_end() -> None:
         "containers:\n- image: vllm/vllm-openai:v0.26.0\n  env:\n  - {name: A0, value: abcdefghij}\n"
         f"{env}  args: [--model, org/m, --served-model-name, $(A29)]\n"
     )
-    with within(5):
+    with ending():
         (command,) = read_commands(text, "x.yaml").commands
     (name,) = command.all("served-model-name")
     assert name.unknown
@@ -69,7 +69,7 @@ def test_merges_that_multiply_end() -> None:
         f"a0: &a0 {{ipc: host}}\n{merged}services:\n  s:\n    <<: *a17\n    image: vllm/vllm-openai:v0.26.0\n"
         "    command: --model org/m\n"
     )
-    with within(5):
+    with ending():
         (command,) = read_commands(text, "x.yaml").commands
     assert command.container is not None
     assert command.container.ipc is not None
@@ -79,7 +79,7 @@ def test_merges_that_multiply_end() -> None:
 def test_a_config_whose_aliases_multiply_ends() -> None:
     lines = [f"  a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 19)]
     text = "model: org/m\nmax-model-len: 10\nhf-overrides:\n  a0: &a0 [x, x]\n" + "".join(lines)
-    with within(5):
+    with ending():
         (command,) = read_commands(text, "x.yaml").commands
     assert command.get("max-model-len") == "10"
     assert len(command.get("hf-overrides") or "") < 200_000
@@ -113,7 +113,7 @@ def test_a_launch_of_a_million_bytes_is_told_of() -> None:
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 def test_deep_yaml_says_where(opening: str) -> None:
-    with within(5):
+    with ending():
         reading = read_commands("a: 1\nb:\n  " + opening * 10_000 + "vllm serve org/m", "x.yaml")
     (problem,) = reading.problems
     assert str(problem.message) == "This YAML is nested deeper than 100 levels."
@@ -123,13 +123,13 @@ def test_deep_yaml_says_where(opening: str) -> None:
 
 def test_yaml_within_yaml_ends() -> None:
     text = "".join(" " * i + "a: |\n" for i in range(90)) + " " * 90 + "vllm serve org/m\n"
-    with within(5):
+    with ending():
         assert read_commands(text, "x.yaml").commands == ()
 
 
 def test_lines_of_markdown_and_places_take_no_longer_than_their_number() -> None:
     text = "# x\n\n```bash\n" + "vllm serve org/m \\\n  --port 1\n" * 2000 + "```\n"
-    with within(15):
+    with ending():
         assert len(read_commands(text, "x.md").commands) == 2000
 
 
@@ -162,7 +162,7 @@ def test_silly_values_are_judged_without_an_exception(flags: str) -> None:
 
     model = find_model("Qwen/Qwen2.5-7B-Instruct").facts()
     facts = LintFacts(vllm="0.26", gpus=parse_gpus("8xH100-80"), model_of=lambda command: model, host_gib=64.0)
-    with within(15):
+    with ending():
         linted = lint(f"vllm serve Qwen/Qwen2.5-7B-Instruct {flags}\n", filename="x.sh", facts=facts)
     assert len(linted.commands) == 1
     for version in ("0.6", "0.9", "0.33"):

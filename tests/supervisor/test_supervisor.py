@@ -119,6 +119,16 @@ def test_a_second_request_ends_at_once(tmp_path: Path) -> None:
     gone(run)
 
 
+def test_a_guard_killed_before_it_read_what_was_asked(tmp_path: Path) -> None:
+    run = Run(spec(tmp_path, "--ignore-term", "--hold", "load"))
+    run.until("loading")
+    os.kill(run.record().group, signal.SIGSTOP)
+    run.stop.request()
+    run.until("draining")
+    assert str(run.end().reason) == "asked twice to stop"
+    gone(run)
+
+
 def test_start_timeout(tmp_path: Path) -> None:
     run = Run(spec(tmp_path, "--hold", "load", start_timeout_s=0.5))
     outcome = run.outcome()

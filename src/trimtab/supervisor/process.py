@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -79,7 +79,7 @@ class Engine:
             _signal_group(self.group, signal.SIGKILL)
 
     def _first_answer(self, argv: Sequence[str]) -> int:
-        line = self._said.readline()
+        line = next(self._answers(), b"")
         said = json.loads(line) if line else {"failed": f"{argv[0]}: the guard process did not start"}
         if "pid" in said:
             return int(said["pid"])
@@ -102,11 +102,18 @@ class Engine:
     def _exit_status(self) -> ExitStatus:
         """What the guard says, or, when it was killed together with the engine, how it ended itself."""
         code: int | None = None
-        for line in self._said:
+        for line in self._answers():
             code = json.loads(line).get("exit", code)
         returncode = self._guard.wait()
         self._hang_up()
         return ExitStatus(returncode if code is None else code)
+
+    def _answers(self) -> Iterator[bytes]:
+        """The guard's lines until it is gone: its end closes, or is reset when it was killed with a word unread."""
+        try:
+            yield from self._said
+        except ConnectionResetError:
+            return
 
     def _hang_up(self) -> None:
         self._said.close()
