@@ -48,7 +48,10 @@ class Gpu(msgspec.Struct, frozen=True):
     unified_memory: bool = False
     mig: str = ""
     sources: Mapping[str, str] = _NONE_READ
-    """Figure ("capability", "bandwidth_gb_s", "link", "mig") -> what it was read in; missing where nothing was."""
+    """Figure ("capability", "bandwidth_gb_s", "tflops", "link", "mig") -> what it was read in; missing where nothing
+    was."""
+    tflops: float | None = None
+    """Dense peak of the tensor cores in 16 bit with 32-bit sums; None where no source was read."""
 
     @property
     def memory_known(self) -> bool:
@@ -305,6 +308,7 @@ def _gpu(device: Device, memory: Memory) -> Gpu:
         device.name, device.vendor, device.architecture, device.capability, memory.nominal_gb, usable,
         memory.bandwidth_gb_s or device.bandwidth_gb_s, device.link, device.link_gb_s, device.mig,
         device.unified_memory, sources={k: read[v] for k, v in device.read.items() if v != NOT_READ},
+        tflops=device.tflops,
     )  # fmt: skip
 
 

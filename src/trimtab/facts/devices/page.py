@@ -20,8 +20,8 @@ def page() -> str:
         "`facts/devices/devices.json`.", "",
         f"{len(devices())} devices, {len(memories)} sizes of memory: {read} totals read, the others assumed.",
         "",
-        "| device | GB | GiB usable | capability | GB/s | link, GB/s | MIG profile: GiB |",
-        "| --- | --- | --- | --- | --- | --- | --- |", *rows, "",
+        "| device | GB | GiB usable | capability | GB/s | TFLOP/s, 16 bit | link, GB/s | MIG profile: GiB |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |", *rows, "",
         "## Sources", "", *(f"{number}. {sources()[key]}" for key, number in keys.items()), "",
     ])  # fmt: skip
 
@@ -35,10 +35,11 @@ def _rows(device: Device, keys: dict[str, int]) -> Iterator[str]:
         capability = f"{device.capability} {cite('capability')}" if device.capability else ""
         speed = memory.bandwidth_gb_s or device.bandwidth_gb_s
         bandwidth = f"{speed:g} {cite('bandwidth_gb_s')}" if speed else ""
+        peak = f"{device.tflops:g} {cite('tflops')}" if device.tflops else ""
         link = f"{device.link} {device.link_gb_s:g} {cite('link')}" if device.link_gb_s else device.link
         profiles = ", ".join(name if gib is None else f"{name}: {gib:g}" for name, gib in device.mig.items())
         mig = f"{profiles} {cite('mig')}" if profiles else ""
-        cells = (device.name, f"{memory.nominal_gb:g}", _memory(memory, keys), capability, bandwidth, link, mig)
+        cells = (device.name, f"{memory.nominal_gb:g}", _memory(memory, keys), capability, bandwidth, peak, link, mig)
         yield f"| {' | '.join(cells)} |"
 
 

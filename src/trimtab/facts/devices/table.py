@@ -31,7 +31,7 @@ class Memory(msgspec.Struct, frozen=True):
 class Device(msgspec.Struct, frozen=True):
     """One device. `mig`: profile -> GiB as the driver lists them, None where they were not seen.
 
-    `read`: figure ("capability", "bandwidth_gb_s", "link", "mig") -> key of the source it was read in.
+    `read`: figure ("capability", "bandwidth_gb_s", "tflops", "link", "mig") -> key of the source it was read in.
     """
 
     name: str
@@ -46,6 +46,8 @@ class Device(msgspec.Struct, frozen=True):
     mig: dict[str, float | None]
     unified_memory: bool
     read: dict[str, str]
+    tflops: float | None = None
+    """Dense peak in 16 bit."""
 
 
 class _File(msgspec.Struct):

@@ -14,7 +14,11 @@ _UNKNOWN_CAPABILITY = 8.0
 
 
 class Card(msgspec.Struct, frozen=True):
-    """One card: GiB as the driver reports them; `unified`: the CPU shares its memory; `nvlink`: cards are linked."""
+    """One card: GiB as the driver reports them; `unified`: the CPU shares its memory; `nvlink`: cards are linked.
+
+    `taken_gib` is what other processes hold; speeds (`tflops`: dense, 16 bit; `link_gb_s`: both directions together)
+    are None where no source tells them.
+    """
 
     name: str
     total_gib: float
@@ -22,6 +26,10 @@ class Card(msgspec.Struct, frozen=True):
     vendor: Vendor = "nvidia"
     unified: bool = False
     nvlink: bool = False
+    taken_gib: float = 0.0
+    bandwidth_gb_s: float | None = None
+    tflops: float | None = None
+    link_gb_s: float | None = None
 
 
 def cards_of(gpus: GpuSet) -> tuple[Card, ...]:
@@ -38,4 +46,7 @@ def _card(gpu: Gpu) -> Card:
         vendor=_VENDORS.get(gpu.vendor.lower(), "nvidia"),
         unified=gpu.unified_memory,
         nvlink="nvlink" in gpu.link.lower(),
+        bandwidth_gb_s=gpu.bandwidth_gb_s,
+        tflops=gpu.tflops,
+        link_gb_s=gpu.link_gb_s,
     )

@@ -65,7 +65,7 @@ def context(settings: Settings, model: ModelFacts, card: Card, stage: Stage) -> 
     nccl = _nccl(settings, model, card)
     base = CONTEXT_GIB if card.total_gib > 60 else CONTEXT_SMALL_GIB
     after = snapshot_after_nccl(settings.version) and settings.engine == "V1"
-    before = base + (nccl if after else 0.0)
+    before = base + card.taken_gib + (nccl if after else 0.0)
     loaded = _loaded(settings, card, nccl > 0)
     fused = fusion_bytes(settings, model) / GIB
     host = _host(settings, card)
