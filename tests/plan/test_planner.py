@@ -77,7 +77,7 @@ def test_utilization_is_computed_and_leaves_room() -> None:
 
 
 def test_splits_spread_heads_evenly() -> None:
-    assert [s for s in splits(task(QWEN_7B, "8xA10")) if s[1] == 1] == [(1, 1), (2, 1), (4, 1)]
+    assert [s.tensor for s in splits(task(QWEN_7B, "8xA10")) if s.pipeline == 1] == [1, 2, 4]
 
 
 def test_the_cpu_engine_gets_its_space() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from trimtab.errors import HostError, UsageError
 from trimtab.facts.gpu import GpuSet, cpu, parse_gpus
 from trimtab.facts.probe.gpus import Gpu, read_gpus
 from trimtab.facts.probe.host import read_host
 from trimtab.messages import msg
+from trimtab.plan.memory.card import Card
 
 
 def gpus_named(spec: str | None, *, memory_needed: bool = True) -> GpuSet:
@@ -43,6 +46,12 @@ def cpu_set() -> GpuSet:
     """This host's memory (a container's limit, where there is one) as the CPU engine's card."""
     host = read_host()
     return cpu((host.memory_limit_bytes or host.memory_total_bytes) / (1 << 30))
+
+
+def with_taken(cards: Sequence[Card], found: Sequence[Gpu]) -> tuple[Card, ...]:
+    """Cards of this host, in its order, with what other processes hold of each."""
+    taken = [(gpu.total_bytes - gpu.free_bytes) / (1 << 30) for gpu in found]
+    return tuple(replace(card, taken_gib=gib) for card, gib in zip(cards, taken, strict=False))
 
 
 def gpu_set(cards: Sequence[Gpu], devices: Sequence[str] = ()) -> GpuSet:

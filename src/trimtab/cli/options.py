@@ -12,6 +12,12 @@ Gpu = Annotated[
     str | None, typer.Option("--gpu", envvar="TRIMTAB_GPU", help="Cards, e.g. 8xA10, H200, 2xH100-80, 24GiB, auto.")
 ]
 VllmVersion = Annotated[str | None, typer.Option("--vllm", envvar="TRIMTAB_VLLM", help="vLLM version, e.g. 0.26.")]
+InputTokens = Annotated[int | None, typer.Option("--input", help="Tokens of a typical prompt.")]
+OutputTokens = Annotated[int | None, typer.Option("--output", help="Tokens of a typical answer.")]
+Preference = Annotated[str, typer.Option("--prefer", help="latency, throughput or balanced.")]
+SetFlags = Annotated[
+    list[str] | None, typer.Option("--set", help="A vLLM flag to keep as it is, e.g. max-num-seqs=8; may be repeated.")
+]
 ModelConfig = Annotated[
     Path | None, typer.Option("--model-config", help="config.json, or a directory holding it, for the model.")
 ]
@@ -20,7 +26,7 @@ Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Requests
 PlanForm = Annotated[
     str | None,
     typer.Option(
-        "-o", "--output", help="sh, docker, compose, systemd, k8s, helm-values, ray, mp, config, client, json, plan."
+        "-o", "--form", help="sh, docker, compose, systemd, k8s, helm-values, ray, mp, config, client, json, plan."
     ),
 ]
 Nodes = Annotated[

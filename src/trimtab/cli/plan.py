@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 
 from trimtab.cli import options
 from trimtab.cli.format import plan as plan_format
-from trimtab.cli.gpus import cpu_set, gpus_named
+from trimtab.cli.gpus import cpu_set, gpus_named, with_taken
 from trimtab.cli.installed import installed_table, unknown_to
-from trimtab.cli.models import find_model, require_known
+from trimtab.cli.models import Model, find_model, require_known
 from trimtab.cli.notes import Notes
 from trimtab.cli.settings import lang
-from trimtab.facts.gpu import GpuSet
+from trimtab.engine.command import FlagUse
+from trimtab.engine.flags import FlagTable
+from trimtab.errors import UsageError
+from trimtab.facts.gpu import GpuSet, parse_gpus
 from trimtab.facts.probe.gpus import read_gpus
 from trimtab.messages import msg
-from trimtab.plan.memory.card import cards_of
+from trimtab.plan.memory.card import Card, cards_of
 from trimtab.plan.memory.versions import NEWEST
-from trimtab.plan.pinned import flags_of, pinned_of
-from trimtab.plan.planner import Task, Wish, plan
+from trimtab.plan.pinned import flags_of, pinned_of, words_of
+from trimtab.plan.planner import Plan, Task, Wish, plan, plan_if_fits
+from trimtab.plan.wish import read_preference
 
 
 def run(
@@ -28,6 +34,10 @@ def run(
     gpu: options.Gpu = None,
     context: options.Context = None,
     concurrency: options.Concurrency = None,
+    input_tokens: options.InputTokens = None,
+    output_tokens: options.OutputTokens = None,
+    prefer: options.Preference = "balanced",
+    set_flags: options.SetFlags = None,
     vllm: options.VllmVersion = None,
     engine_python: options.EnginePython = None,
     model_config: options.ModelConfig = None,
@@ -38,31 +48,51 @@ def run(
     """Plan a launch; flags after `--` are taken as they are. Exit code 1 when nothing fits."""
     form = "json" if json else output
     if form is not None:
-        from trimtab.cli.plan_forms import require, written
+        from trimtab.cli.plan_forms import require
 
         require(form)
+    wish = Wish(context, concurrency, input_tokens, output_tokens, read_preference(prefer))
     found = require_known(find_model(model, model_config, Notes(lang())))
+    if vllm is not None and vllm.strip().lower() == "auto":
+        vllm = None
+    table = installed_table(vllm, engine_python)
+    version = vllm or (table.version if table else str(NEWEST))
+    pinned = flags_of([*words_of(set_flags or (), FlagTable.for_version(version)), *(ctx.obj or ())])
+    if gpu is not None and gpu.strip().lower() == "any":
+        return _any(_task(found, (), version, pinned), wish, form)
     gpus = _gpus(gpu)
     for note in gpus.notes:
         print(note.text(lang()), file=sys.stderr)
-    table = installed_table(vllm, engine_python)
-    task = Task(
-        model_path=found.ref,
-        served_name=found.served_name,
-        model=found.facts,
-        cards=cards_of(gpus),
-        version=vllm or (table.version if table else str(NEWEST)),
-        pinned=pinned_of(flags_of(ctx.obj or ())),
-        remote_code=found.remote_code,
-    )
-    made = plan(task, Wish(context, concurrency))
+    made = plan(_task(found, _cards(gpus, gpu), version, pinned), wish)
+    return _shown(made, form, nodes, gpus, table, engine_python)
+
+
+def _shown(
+    made: Plan, form: str | None, nodes: int | None, gpus: GpuSet, table: FlagTable | None, python: Path | None
+) -> int:
     for flag in unknown_to(table, made.command) if table else ():
         print(msg("the installed vLLM does not know {flag}", flag=flag).text(lang()), file=sys.stderr)
     if form is None:
-        print(plan_format.text(made, lang()), end="")
+        from trimtab.cli.plan_check import verdict_of
+
+        print(plan_format.text(made, lang(), verdict_of(made, gpus, table)), end="")
     else:
-        print(written(form, made, nodes, gpus, table, engine_python), end="")
+        from trimtab.cli.plan_forms import written
+
+        print(written(form, made, nodes, gpus, table, python), end="")
     return 0 if made.fits else 1
+
+
+def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[FlagUse]) -> Task:
+    return Task(
+        model_path=found.ref,
+        served_name=found.served_name,
+        model=found.facts,
+        cards=cards,
+        version=version,
+        pinned=pinned_of(pinned),
+        remote_code=found.remote_code,
+    )
 
 
 def _gpus(spec: str | None) -> GpuSet:
@@ -70,3 +100,25 @@ def _gpus(spec: str | None) -> GpuSet:
     if spec is None and not read_gpus().cards:
         return cpu_set()
     return gpus_named(spec)
+
+
+def _cards(gpus: GpuSet, spec: str | None) -> tuple[Card, ...]:
+    """The cards, and where they are this host's, less what other processes hold of them."""
+    here = spec is None or spec.strip().lower() == "auto"
+    return with_taken(cards_of(gpus), read_gpus().cards) if here else cards_of(gpus)
+
+
+def _any(task: Task, wish: Wish, form: str | None) -> int:
+    """Every set of cards that serves the wish, the smallest first."""
+    from trimtab.cli.format import gpu_sets
+    from trimtab.plan.sets import KINDS, rank_sets
+
+    if form not in (None, "json"):
+        raise UsageError(
+            msg("--gpu any compares cards; it has no form {form}", form=repr(form)),
+            hint=msg("Choose a set from its list first: --gpu 2xH100."),
+        )
+    kinds = [(name, cards_of(parse_gpus(name))[0]) for name in KINDS]
+    found = rank_sets(task, wish, kinds, plan_if_fits)
+    print(gpu_sets.value(found, lang()) if form else gpu_sets.text(found, lang()), end="")
+    return 0 if found else 1

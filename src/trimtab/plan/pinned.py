@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from trimtab.engine.command import FlagUse, LaunchCommand
+from trimtab.engine.flags import FlagTable
 from trimtab.errors import UsageError
 from trimtab.messages import msg
 
@@ -19,6 +20,25 @@ def flags_of(words: Sequence[str]) -> tuple[FlagUse, ...]:
             hint=msg("After -- stand vLLM flags only, for example: -- --max-model-len 8192"),
         )
     return command.flags
+
+
+def words_of(settings: Iterable[str], table: FlagTable) -> list[str]:
+    """`--set` values ("max-num-seqs=8", "enforce-eager") as words of a command line.
+
+    UsageError for a flag that this vLLM does not have, with the nearest that it has.
+    """
+    words: list[str] = []
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        spelling = f"--{name.strip().lstrip('-').replace('_', '-')}"
+        if table.find(spelling) is None:
+            near = ", ".join(table.nearest(spelling))
+            raise UsageError(
+                msg("vLLM {version} has no flag {flag}", version=table.version, flag=spelling),
+                hint=msg("Did you mean {near}?", near=near) if near else msg("trimtab flags lists what it takes."),
+            )
+        words += [spelling, value] if equals else [spelling]
+    return words
 
 
 def pinned_of(flags: Iterable[FlagUse]) -> Mapping[str, object]:

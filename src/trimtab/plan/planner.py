@@ -35,8 +35,7 @@ def plan(task: Task, wish: Wish) -> Plan:
     With `prefer` latency or throughput: of all splits of the cards the best by the estimate. Cards of mixed kinds are
     taken as the weakest of them. UsageError for a wish that makes no sense.
     """
-    task = replace(task, cards=alike(task.cards), pinned=typed(task.pinned))
-    wish = settled_wish(task, wish)
+    task, wish = _settled(task, wish)
     nearest: Try | None = None
     lost: tuple[Lost, ...] = ()
     for one in _wishes(task, wish):
@@ -49,6 +48,21 @@ def plan(task: Task, wish: Wish) -> Plan:
         raise _no_split(task, wish)
     made = _made(task, nearest, lost[:SHOWN_LOSSES], ())
     return replace(made, alternatives=tuple(alternatives(task, nearest.wish, nearest)))
+
+
+def plan_if_fits(task: Task, wish: Wish) -> Plan | None:
+    """The same where it fits, without looking for what else would do."""
+    task, wish = _settled(task, wish)
+    for one in _wishes(task, wish):
+        found = search(task, one)
+        if found.best is not None:
+            return _made(task, found.best, _losses(found, found.best), _given_up(task, wish, found.best))
+    return None
+
+
+def _settled(task: Task, wish: Wish) -> tuple[Task, Wish]:
+    task = replace(task, cards=alike(task.cards), pinned=typed(task.pinned))
+    return task, settled_wish(task, wish)
 
 
 def _wishes(task: Task, wish: Wish) -> list[Wish]:

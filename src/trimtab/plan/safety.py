@@ -71,21 +71,29 @@ def shortage(found: Budget) -> float:
 def at_safe_utilization(at: Callable[[float], Budget]) -> Budget:
     """The budget at the highest utilization that leaves each rank its reserve and that vLLM's check at start allows.
 
-    `at` makes the budget of a utilization; it is asked from the highest that the card has free, two decimals at a time.
+    `at` makes the budget of a utilization. At 1.0 it tells how much is free at the start and how much short at the
+    peak; each hundredth less leaves a hundredth of the card more.
     """
-    probe = at(0.9)
-    utilization = _free_share(probe)
+    whole = at(1.0)
+    utilization = _free_share(whole)
+    if whole.tightest.kv_cache.value <= 0:
+        return at(utilization)  # not even the whole card is enough
+    utilization = min(utilization, _less(1.0, whole))
     while True:
         found = at(utilization)
         if found.verdict not in ("fits", "unsafe_headroom", "oom_cuda_graph", "free_memory_below_utilization"):
             return found  # less would only leave less
-        short = shortage(found)
-        if found.verdict == "fits" and short <= 0:
+        if found.verdict == "fits" and shortage(found) <= 0:
             return found
-        steps = max(1, math.ceil(100 * short / found.tightest.card.total_gib - 1e-9))
-        utilization = round(utilization - steps / 100, 2)
+        utilization = min(round(utilization - 0.01, 2), _less(utilization, found))
         if utilization < LOWEST_UTILIZATION:
             return found
+
+
+def _less(utilization: float, found: Budget) -> float:
+    """The utilization, in hundredths, that would leave what is short at this one."""
+    hundredths = math.ceil(100 * max(0.0, shortage(found)) / found.tightest.card.total_gib - 1e-9)
+    return max(LOWEST_UTILIZATION, round(utilization - hundredths / 100, 2))
 
 
 def _free_share(found: Budget) -> float:

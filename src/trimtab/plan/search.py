@@ -58,13 +58,20 @@ def search(task: Task, wish: Wish) -> Searched:
     fitting: list[Try] = []
     lost: list[Lost] = []
     nearest: Try | None = None
+    too_large: set[Split] = set()
     for eager in _modes(task):
         for split in splits(task, wish):
+            if split in too_large or (
+                fitting and wish.prefer == "latency" and split.pipeline > fitting[0].split.pipeline
+            ):
+                continue  # stages of a pipeline wait for each other
             found = _of_split(task, wish, split, eager=eager)
             if found is None:
                 continue
             if not found.fits:
                 nearest = found if nearest is None else _nearer(nearest, found)
+                if found.budget.verdict == "oom_weights":
+                    too_large.add(split)
                 if eager is not True:
                     lost.append(Lost(split.text, _why_not(found)))
                 continue
@@ -91,22 +98,21 @@ def _modes(task: Task) -> Sequence[bool | None]:
 
 
 def _of_split(task: Task, wish: Wish, split: Split, *, eager: bool | None) -> Try | None:
-    """The largest batch that fits, and that keeps the bound where latency is preferred; else the nearest try."""
-    nearest: Try | None = None
-    fitting: Try | None = None
-    for tokens in _batches(task, wish, split):
+    """The largest batch that fits, and that keeps the bound where latency is preferred; else the smallest batch's try.
+
+    The smallest is judged first: what does not hold with its activation peak holds with none.
+    """
+    batches = _batches(task, wish, split)
+    if not batches:
+        return None
+    least = _judged(task, wish, split, batches[-1], eager=eager)
+    if not least.fits:
+        return least
+    for tokens in batches[:-1]:
         found = _judged(task, wish, split, tokens, eager=eager)
-        if found.fits:
-            fitting = found
-            if wish.prefer != "latency" or _keeps_bound(found):
-                return found
-            continue
-        if fitting is not None:
-            break
-        nearest = found if nearest is None else _nearer(nearest, found)
-        if found.budget.verdict == "oom_weights":
-            break  # no batch changes the weights
-    return fitting or nearest
+        if found.fits and (wish.prefer != "latency" or _keeps_bound(found)):
+            return found
+    return least
 
 
 def _batches(task: Task, wish: Wish, split: Split) -> list[int]:

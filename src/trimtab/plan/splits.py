@@ -14,7 +14,7 @@ from trimtab.plan.wish import Task, Wish
 
 CARDS_PER_MACHINE = 8
 """What shares NVLink or a board: HGX and DGX hold eight. Tensor ranks stay within it, pipelines cross it."""
-PINNED = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "enable_expert_parallel")
+SIZES = ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size")
 
 
 class Split(msgspec.Struct, frozen=True):
@@ -80,6 +80,8 @@ def _all(task: Task, prefer: str) -> Iterator[Split]:
     for tensor in range(1, most + 1):
         for pipeline in range(1, most // tensor + 1):
             room = most // (tensor * pipeline)
+            if most % (tensor * pipeline) and "pipeline_parallel_size" not in task.pinned and pipeline > 1:
+                continue  # it would leave cards idle that a pipeline needs
             datas = range(1, room + 1) if (spreads and pipeline == 1) or asked_data else (1,)
             for data in datas:
                 yield from (
@@ -91,8 +93,11 @@ def _all(task: Task, prefer: str) -> Iterator[Split]:
 
 def _asked(task: Task, split: Split) -> bool:
     """Whether it is what the user pinned."""
-    sizes = (split.tensor, split.pipeline, split.data, split.experts)
-    return all(task.pinned.get(name, size) == size for name, size in zip(PINNED, sizes, strict=True))
+    sizes = (split.tensor, split.pipeline, split.data)
+    if not all(task.pinned.get(name, size) == size for name, size in zip(SIZES, sizes, strict=True)):
+        return False
+    wanted = task.pinned.get("enable_expert_parallel", split.experts)
+    return wanted == split.experts if task.has_experts else not split.experts  # on a dense model it says nothing
 
 
 def _legal(task: Task, split: Split) -> bool:
@@ -101,7 +106,7 @@ def _legal(task: Task, split: Split) -> bool:
         return False
     if split.data > 1 and task.has_experts and not split.experts and "enable_expert_parallel" not in task.pinned:
         return False  # experts cut by inner size over all data ranks: legal, and never better than by count
-    if split.experts and not _experts_spread(task, split):
+    if split.experts and "enable_expert_parallel" not in task.pinned and not _experts_spread(task, split):
         return False
     if "tensor_parallel_size" not in task.pinned and not (_even(task, split.tensor) and _even_data(split)):
         return False

@@ -8,12 +8,13 @@ from typing import Any
 
 from trimtab.cli.plan_file import PLAN_SCHEMA
 from trimtab.messages import Message, msg
+from trimtab.plan.estimate import Estimate
 from trimtab.plan.memory.budget import Budget
 from trimtab.plan.memory.caches import kv_element_bytes
 from trimtab.plan.planner import Plan
 
 
-def text(plan: Plan, lang: str) -> str:
+def text(plan: Plan, lang: str, linted: Sequence[Message] = ()) -> str:
     """The answer first: the command when it fits, else that nothing fits and what would."""
     lines: list[str] = []
     if not plan.fits:
@@ -25,10 +26,53 @@ def text(plan: Plan, lang: str) -> str:
     if plan.alternatives:
         lines += ["", msg("What would fit:").text(lang)]
         for other in plan.alternatives:
-            lines += [f"- {other.what.text(lang)}", f"  {shlex.join(other.command.argv())}"]
+            lines += [f"- {other.what.text(lang)}", f"  {msg('cost: {cost}', cost=other.cost).text(lang)}",
+                      f"  {shlex.join(other.command.argv())}"]  # fmt: skip
     if plan.fits:
-        lines += ["", *(reason.text(lang) for reason in plan.budget.reasons)]
+        lines += _beside(plan, lang, linted)
     return "\n".join(lines) + "\n"
+
+
+def _beside(plan: Plan, lang: str, linted: Sequence[Message]) -> list[str]:
+    """What was considered, given up and estimated; head room and the linter's word last."""
+    lines: list[str] = []
+    if plan.lost:
+        lines += ["", msg("Considered and not taken:").text(lang)]
+        lines += [f"- {one.what}: {one.reason.text(lang)}" for one in plan.lost]
+    if plan.given_up:
+        lines += ["", msg("Given up:").text(lang), *(f"- {one.text(lang)}" for one in plan.given_up)]
+    if plan.estimate is not None:
+        lines += ["", *(line.text(lang) for line in estimate_lines(plan.estimate))]
+    return [*lines, "", *(r.text(lang) for r in plan.budget.reasons), *(one.text(lang) for one in linted)]
+
+
+def estimate_lines(told: Estimate) -> list[Message]:
+    """The estimate in words, each bound with its unit; which figure no source tells."""
+    head = msg(
+        "Estimate, no promise: {n} at once, {given:,} tokens in, {made:,} out",
+        n=told.concurrency,
+        given=told.input_tokens,
+        made=told.output_tokens,
+    )
+    rows = [
+        (msg("first token of one prompt"), told.first_token_s, 1.0, msg("s")),
+        (msg("between two tokens"), told.token_s, 1000.0, msg("ms")),
+        (msg("the same while one longest prompt is prefilled"), told.stall_s, 1000.0, msg("ms")),
+        (msg("all requests together"), told.output_tokens_s, 1.0, msg("tokens/s")),
+    ]
+    lines = [head]
+    lines += [
+        msg("- {what}: {low} to {high} {unit}", what=what, low=_figure(span.low * by), high=_figure(span.high * by),
+            unit=unit)
+        for what, span, by, unit in rows
+        if span is not None
+    ]  # fmt: skip
+    lines += [msg("- no source for {what} of this card", what=", ".join(told.missing))] if told.missing else []
+    return lines
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _reasons(plan: Plan, lang: str) -> list[str]:
@@ -50,11 +94,52 @@ def value(plan: Plan, lang: str, budget: Mapping[str, Any], findings: Sequence[A
             {"flag": w.flag, "value": w.value, "reason": w.reason.text(lang), "source": w.source} for w in plan.why
         ],
         "alternatives": [
-            {"what": a.what.text(lang), "command": a.command.argv(), "verdict": a.budget.verdict}
+            {
+                "what": a.what.text(lang),
+                "cost": a.cost.text(lang),
+                "command": a.command.argv(),
+                "verdict": a.budget.verdict,
+            }
             for a in plan.alternatives
         ],
+        "considered": [{"what": one.what, "reason": one.reason.text(lang)} for one in plan.lost],
+        "given_up": [one.text(lang) for one in plan.given_up],
+        "headroom": _headroom(plan),
+        "estimate": _estimate(plan.estimate),
         "verdict": plan.budget.verdict,
         "findings": list(findings),
+    }
+
+
+def _headroom(plan: Plan) -> dict[str, float] | None:
+    """GiB free at the peak on the tightest rank, and what of it is needed for what."""
+    kept = plan.reserve
+    if kept is None:
+        return None
+    free = min(rank.headroom.value for rank in plan.budget.ranks)
+    terms = {
+        "free_gib": free,
+        "needed_gib": kept.total,
+        "penalties_gib": kept.penalties,
+        "graphs_gib": kept.graphs,
+        "fragmentation_gib": kept.fragmentation,
+        "model_error_gib": kept.model_error,
+    }
+    return {name: round(number, 3) for name, number in terms.items()}
+
+
+def _estimate(told: Estimate | None) -> dict[str, Any] | None:
+    if told is None:
+        return None
+    spans = ("token_s", "stall_s", "first_token_s", "output_tokens_s")
+    found = {name: getattr(told, name) for name in spans}
+    return {
+        "promise": False,
+        "concurrency": told.concurrency,
+        "input_tokens": told.input_tokens,
+        "output_tokens": told.output_tokens,
+        **{name: [round(s.low, 5), round(s.high, 5)] if s else None for name, s in found.items()},
+        "missing": list(told.missing),
     }
 
 
