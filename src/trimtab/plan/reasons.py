@@ -63,8 +63,8 @@ class Case(msgspec.Struct, frozen=True):
 
 def _max_model_len(case: Case) -> _Told:
     text = msg(
-        "one request may hold {context:,} tokens; a longer prompt is refused with HTTP 400; this KV cache could hold "
-        "{longest:,}",
+        "one request may hold {context:,} tokens; a longer prompt is refused with HTTP 400; the most that the model "
+        "and this KV cache allow is {longest:,}",
         context=case.found.settings.max_model_len,
         longest=case.found.capacity.longest_len,
     )
