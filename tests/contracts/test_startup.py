@@ -18,7 +18,7 @@ MODEL = "Qwen/Qwen2.5-7B-Instruct"
 COMMANDS = {
     "version": (["--version"], HEAVY | {"msgspec", "re", "typer"}),
     "lint": (["lint", f"vllm serve {MODEL}"], HEAVY | {"trimtab.facts.gpu", "trimtab.plan.memory"}),
-    "plan": (["plan", MODEL, "--gpu", "8xA10"], HEAVY | {"tree_sitter", "trimtab.rules.registry"}),
+    "plan": (["plan", MODEL, "--gpu", "8xA10"], HEAVY | {"tree_sitter", "trimtab.engine.reading.shell"}),
     "budget": (["budget", "--gpu", "8xA10", "--", "vllm", "serve", MODEL], HEAVY | {"trimtab.rules"}),
 }
 REPORT = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "

@@ -151,7 +151,8 @@ def _cache(case: Case, ranks: Ranks, budget: dict[str, Any]) -> None:
     inside(ranks.kv_left_gib, left, "KV cache of a rank, GiB")
     inside(ranks.longest_context, budget["longest_len"], "longest context")
     assert budget["max_model_len"] == case.wish.context
-    inside(ranks.requests_at_context, int(budget["max_concurrency"]), "requests at full context")
+    held = budget["max_concurrency"] * ranks.split.data  # the budget's number is that of one data rank
+    inside(ranks.requests_at_context, int(held), "requests at full context")
     least, most = ranks.kv_fixed_bytes_per_sequence
     if most:
         tokens = case.wish.context * ranks.kv_bytes_per_token
@@ -159,7 +160,8 @@ def _cache(case: Case, ranks: Ranks, budget: dict[str, Any]) -> None:
         inside(((tokens + least) * 0.99, (tokens + most) * 1.01), request, "bytes of one request on a rank")
     else:
         per_token = left * GIB / budget["kv_cache_tokens"]
-        assert per_token == pytest.approx(ranks.kv_bytes_per_token, rel=0.005)
+        least = 0.95 if ranks.split.pipeline > 1 else 0.995  # the tightest stage may be one that caches a layer less
+        inside((ranks.kv_bytes_per_token * least, ranks.kv_bytes_per_token * 1.005), per_token, "bytes a token")
 
 
 @pytest.mark.parametrize("case", READ, ids=[case.id for case in READ])

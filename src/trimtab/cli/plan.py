@@ -72,15 +72,19 @@ def _shown(
 ) -> int:
     for flag in unknown_to(table, made.command) if table else ():
         print(msg("the installed vLLM does not know {flag}", flag=flag).text(lang()), file=sys.stderr)
-    if form is None:
-        from trimtab.cli.plan_check import verdict_of
+    from trimtab.cli.plan_check import checked, stops, verdict_of
 
-        print(plan_format.text(made, lang(), verdict_of(made, gpus, table)), end="")
-    else:
+    report = checked(made, gpus, table)
+    refused = stops(report) if made.fits else ()
+    for one in refused:
+        print(one.text(lang()), file=sys.stderr)
+    if form is None:
+        print(plan_format.text(made, lang(), verdict_of(report)), end="")
+    elif form in ("json", "plan") or not refused:
         from trimtab.cli.plan_forms import written
 
         print(written(form, made, nodes, gpus, table, python), end="")
-    return 0 if made.fits else 1
+    return 0 if made.fits and not refused else 1
 
 
 def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[FlagUse]) -> Task:

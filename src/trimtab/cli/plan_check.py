@@ -8,7 +8,7 @@ from trimtab.messages import Message, msg
 from trimtab.plan.planner import Plan
 from trimtab.rules import registry
 from trimtab.rules.lint import LintFacts, context_of
-from trimtab.rules.rule import Subject
+from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Report, run
 
 
@@ -19,9 +19,18 @@ def checked(made: Plan, gpus: GpuSet, table: FlagTable | None = None) -> Report:
     return run(registry.rules(Subject.COMMAND), context_of(made.command, facts), None)
 
 
-def verdict_of(made: Plan, gpus: GpuSet, table: FlagTable | None) -> tuple[Message, ...]:
+def stops(found: Report) -> tuple[Message, ...]:
+    """Findings by which vLLM would refuse the command: the cards cannot run the model whatever the flags."""
+    return tuple(
+        msg("{code} {text}", code=one.rule.code, text=one.message)
+        for one in found.findings
+        if one.severity is Severity.ERROR
+    )
+
+
+def verdict_of(report: Report) -> tuple[Message, ...]:
     """One line per finding, or one that there is none."""
-    found = checked(made, gpus, table).findings
+    found = report.findings
     if not found:
         return (msg("trimtab lint finds nothing in this command"),)
     return tuple(msg("{code} {text}", code=one.rule.code, text=one.message) for one in found)

@@ -9,7 +9,6 @@ from trimtab.engine.quantities import wrong_value
 from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 from trimtab.plan.alternatives import alternatives
-from trimtab.plan.memory.versions import release
 from trimtab.plan.outcome import Alternative, Lost, Plan
 from trimtab.plan.parallel import refusals
 from trimtab.plan.reasons import reasons
@@ -25,8 +24,6 @@ THROUGHPUT = (256, 128, 64, 32, 16, 8)
 """Requests at once that are tried for throughput when no wish names a number; vLLM's own default is the first."""
 CPU_CONTEXT = 8192
 SHOWN_LOSSES = 5
-SERVE_SINCE = (0, 5, 4)
-"""`vllm serve` is there; before, the API server is started as a module (0.4.3 has no vllm/scripts.py)."""
 
 
 def plan(task: Task, wish: Wish) -> Plan:
@@ -92,13 +89,9 @@ def _holds_more(found: Try, best: Try) -> bool:
 
 
 def command_of(task: Task, found: Try) -> LaunchCommand:
-    """The words of a try, as its vLLM is started."""
-    flags = ["--served-model-name", task.served_name, *to_argv(found.flags)]
-    if release(task.version) < SERVE_SINCE:
-        start = ["python", "-m", "vllm.entrypoints.openai.api_server", "--model", task.model_path]
-    else:
-        start = ["vllm", "serve", task.model_path]
-    return LaunchCommand.from_argv([*start, *flags], found.env)
+    """The words of a try."""
+    words = ["vllm", "serve", task.model_path, "--served-model-name", task.served_name, *to_argv(found.flags)]
+    return LaunchCommand.from_argv(words, found.env)
 
 
 def _made(task: Task, found: Try, lost: tuple[Lost, ...], given_up: tuple[Message, ...]) -> Plan:

@@ -9,6 +9,7 @@ import msgspec
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.flags import FlagTable
 from trimtab.messages import Message, msg
+from trimtab.plan.dtypes import dtype_needed
 from trimtab.plan.estimate import TOKEN_BOUND_S, Estimate, estimate
 from trimtab.plan.memory.budget import Budget, budget
 from trimtab.plan.memory.defaults import resolve
@@ -158,8 +159,9 @@ def _judged(task: Task, wish: Wish, split: Split, tokens: int, *, eager: bool | 
     }
     if eager:
         flags["enforce_eager"] = True
-    if not task.on_cpu and task.cards[0].capability < 8.0 and task.model.dtype == "bfloat16":
-        flags["dtype"] = "half"
+    dtype = None if task.on_cpu else dtype_needed(task.model, task.cards[0].capability)
+    if dtype is not None:
+        flags["dtype"] = dtype
     if task.remote_code:
         flags["trust_remote_code"] = True
     flags |= task.pinned

@@ -50,7 +50,7 @@ class Split(msgspec.Struct, frozen=True):
 def splits(task: Task, wish: Wish | None = None) -> list[Split]:
     """What vLLM takes for this model on these cards, in the order of trial.
 
-    Fewest cards first, pipelines after all others, tensor ranks over several machines last. Data ranks come into it
+    Fewest cards first, pipelines after all others, tensor and data ranks over several machines last. Data ranks come in
     where tensor ranks would hold the same cache again (MLA), where experts can be spread, and for throughput.
     """
     prefer = wish.prefer if wish else "balanced"
@@ -59,7 +59,7 @@ def splits(task: Task, wish: Wish | None = None) -> list[Split]:
     return sorted(
         found,
         key=lambda s: (
-            s.tensor > CARDS_PER_MACHINE,
+            s.tensor * s.data > CARDS_PER_MACHINE,
             s.pipeline > 1,
             s.cards,
             (s.data > 1) != data_first,

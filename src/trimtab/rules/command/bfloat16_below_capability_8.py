@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.messages import msg
+from trimtab.plan.dtypes import FLOAT32_INSTEAD
 from trimtab.rules.command.context import CommandContext
-from trimtab.rules.command.float16_unsupported_by_model import FLOAT32_INSTEAD
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 AUTO_FAILS_UP_TO = "0.8.6"

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.messages import msg
+from trimtab.plan.dtypes import FLOAT32_INSTEAD
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Grade, Rule, Severity
-
-FLOAT32_INSTEAD = frozenset({"gemma2", "gemma3", "gemma3_text", "glm4"})
 
 
 def check(context: CommandContext) -> Iterator[Finding]:

@@ -1,0 +1,149 @@
+"""The search: legal splits, preferences, versions, and that its answer is always the same and clean."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from trimtab.cli.plan_check import checked
+from trimtab.errors import UsageError
+from trimtab.facts.catalogue.lookup import find_model
+from trimtab.facts.gpu import parse_gpus
+from trimtab.plan.estimate import TOKEN_BOUND_S
+from trimtab.plan.memory.card import Card, cards_of
+from trimtab.plan.planner import Plan, Task, Wish, plan, plan_if_fits
+from trimtab.plan.safety import reserve
+from trimtab.plan.search import typed
+from trimtab.plan.sets import KINDS, rank_sets
+from trimtab.plan.splits import splits
+from trimtab.plan.wish import alike, read_preference
+
+QWEN, DEEPSEEK = "Qwen/Qwen2.5-7B-Instruct", "deepseek-ai/DeepSeek-V2-Lite"
+MODELS = (
+    QWEN, "Qwen/Qwen2.5-72B-Instruct", "meta-llama/Llama-3.1-70B-Instruct", "Qwen/Qwen3-30B-A3B", DEEPSEEK,
+    "google/gemma-3-27b-it", "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3", "Qwen/Qwen3-Next-80B-A3B-Instruct",
+)  # fmt: skip
+SETS = ("A10", "8xA10", "2xH100", "8xH200", "4xA100-80")
+
+
+def task(model: str, gpus: str, version: str = "0.33", **pinned: object) -> Task:
+    return Task(model, "m", find_model(model).facts(), cards_of(parse_gpus(gpus)), version, pinned)
+
+
+def words(made: Plan) -> str:
+    return " ".join(made.command.argv())
+
+
+@pytest.mark.parametrize("gpus", SETS)
+@pytest.mark.parametrize("model", MODELS)
+def test_the_linter_finds_nothing_in_a_plan(model: str, gpus: str) -> None:
+    for prefer in ("balanced", "latency", "throughput"):
+        made = plan(task(model, gpus), Wish(8192, prefer=read_preference(prefer)))
+        if made.fits:
+            assert [(f.rule.code, str(f.message)) for f in checked(made, parse_gpus(gpus)).findings] == []
+
+
+def test_latency_bounds_what_one_longest_prompt_causes() -> None:
+    made = plan(task(QWEN, "A100-80"), Wish(32768, 4, prefer="latency"))
+    assert made.fits
+    assert made.estimate is not None
+    assert made.estimate.stall_s is not None
+    assert made.estimate.stall_s.high <= TOKEN_BOUND_S
+    assert made.budget.settings.max_num_batched_tokens < 8192
+    said = next(w for w in made.why if w.flag == "--max-num-batched-tokens")
+    assert "32,768" in str(said.reason)
+
+
+def test_throughput_uses_cards_that_balanced_leaves_free() -> None:
+    few, many = (plan(task(QWEN, "4xA100-80"), Wish(8192, 32, prefer=p)) for p in ("balanced", "throughput"))
+    assert few.split.cards == 1
+    assert any("stay free" in str(one) for one in few.given_up)
+    assert many.split.cards == 4
+    assert many.lost
+
+
+def test_data_ranks_hold_what_tensor_ranks_of_mla_cannot() -> None:
+    made = plan(task(DEEPSEEK, "2xH200"), Wish(163840, 36))
+    assert made.fits
+    assert (made.split.data, made.split.experts) == (2, True)
+    assert made.holds >= 36
+    assert "--max-num-seqs 18" in words(made)
+
+
+def test_old_releases_get_no_newer_flags() -> None:
+    assert all(s.data == 1 and not s.experts for s in splits(task(DEEPSEEK, "8xH100", "0.6.6")))
+    made = plan(task(QWEN, "A100-80", "0.6.6"), Wish(16384, 4))
+    assert "--enable-chunked-prefill" in words(made)
+
+
+def test_the_room_kept_free_is_computed() -> None:
+    small, large = (plan(task(QWEN, "A100-80", "0.20"), Wish(2048, n)) for n in (2, 256))
+    kept = [reserve(made.budget, made.budget.tightest) for made in (small, large)]
+    assert kept[1].total > kept[0].total
+    assert all(made.budget.tightest.headroom.value >= k.total for made, k in zip((small, large), kept, strict=True))
+
+
+def test_what_other_processes_hold_is_left_to_them() -> None:
+    alone = task(QWEN, "A100-80")
+    shared = Task(QWEN, "m", alone.model, tuple(_with_taken(c, 20.0) for c in alone.cards), "0.33", {})
+    assert plan(shared, Wish(8192, 4)).budget.settings.gpu_memory_utilization <= 0.74
+
+
+def _with_taken(card: Card, gib: float) -> Card:
+    return Card(card.name, card.total_gib, card.capability, card.vendor, card.unified, card.nvlink, gib)
+
+
+def test_mixed_cards_count_as_the_weakest() -> None:
+    cards = alike(cards_of(parse_gpus("H100 + A10")))
+    assert {c.name for c in cards} == {"A10"}
+    assert len(cards) == 2
+    with pytest.raises(UsageError, match="makers"):
+        alike(cards_of(parse_gpus("H100 + MI300X")))
+
+
+def test_pinned_numbers_are_read_as_vllm_reads_them() -> None:
+    assert typed({"max_model_len": "8k", "kv_cache_dtype": "fp8"}) == {"max_model_len": 8000, "kv_cache_dtype": "fp8"}
+    assert "--max-model-len auto" in words(plan(task(QWEN, "A10", max_model_len="auto"), Wish()))
+
+
+def test_nothing_fits_names_nearest_plans_with_their_cost() -> None:
+    made = plan(task("Qwen/Qwen2.5-72B-Instruct", "4xA10"), Wish(32768, 4))
+    assert not made.fits
+    said = [str(one.what) for one in made.alternatives]
+    assert any("AWQ" in what for what in said)
+    assert any("x A10" in what for what in said)
+    assert all(str(one.cost) for one in made.alternatives)
+
+
+def test_sets_of_cards_are_ranked_by_memory() -> None:
+    kinds = [(name, cards_of(parse_gpus(name))[0]) for name in KINDS]
+    found = rank_sets(task(QWEN, "A10"), Wish(32768, 16), kinds, plan_if_fits)
+    assert found
+    assert [round(one.total_gib) for one in found] == sorted(round(one.total_gib) for one in found)
+    assert all(one.plan.fits for one in found)
+
+
+@pytest.mark.parametrize(
+    "wish", [Wish(8192, 4, 8000, 400), Wish(8192, 4, 0, 10), Wish(8192, 4, 10, -1), Wish(8192, 0), Wish(-1, 4)]
+)
+def test_wishes_without_sense_are_refused(wish: Wish) -> None:
+    with pytest.raises(UsageError):
+        plan(task(QWEN, "H200"), wish)
+
+
+def test_a_wish_against_a_pinned_flag_is_refused() -> None:
+    with pytest.raises(UsageError, match="contradict"):
+        plan(task(QWEN, "H200", max_model_len=4096), Wish(8192, 4))
+    with pytest.raises(UsageError, match="latencey"):
+        read_preference("latencey")
+
+
+def test_the_same_plan_in_every_process() -> None:
+    said = set()
+    for seed in ("0", "1", "77"):
+        call = [sys.executable, "-m", "trimtab", "plan", "deepseek-ai/DeepSeek-V3", "--gpu", "8xH200", "--json"]
+        done = subprocess.run(call, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed})
+        said.add(done.stdout)
+    assert len(said) == 1
