@@ -64,6 +64,16 @@ def test_throughput_uses_cards_that_balanced_leaves_free() -> None:
     assert many.lost
 
 
+def test_no_more_pipeline_stages_than_are_needed() -> None:
+    made = plan(task("deepseek-ai/DeepSeek-V3", "16xH100"), Wish(32768, 8, prefer="throughput"))
+    assert (made.split.tensor, made.split.pipeline) == (8, 2)
+
+
+def test_a_model_not_run_in_float16_gets_float32() -> None:
+    made = plan(task("google/gemma-3-27b-it", "8xV100-32", "0.19"), Wish(8192, 2))
+    assert "--dtype float32" in words(made)
+
+
 def test_data_ranks_hold_what_tensor_ranks_of_mla_cannot() -> None:
     made = plan(task(DEEPSEEK, "2xH200"), Wish(163840, 36))
     assert made.fits

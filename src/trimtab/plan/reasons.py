@@ -134,8 +134,6 @@ def _tensor_parallel(case: Case) -> _Told:
 
 def _pipeline_parallel(case: Case) -> _Told:
     layers, n = case.found.model.num_layers, case.found.settings.pipeline_parallel_size
-    if case.wish.prefer == "throughput":
-        return msg("{layers} layers in {n} stages: the most tokens by the estimate", layers=layers, n=n), "roofline"
     text = msg("{layers} layers in {n} stages, since no tensor-parallel size alone fits", layers=layers, n=n)
     return text, "config.json"
 

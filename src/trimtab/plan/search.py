@@ -62,10 +62,8 @@ def search(task: Task, wish: Wish) -> Searched:
     too_large: set[Split] = set()
     for eager in _modes(task):
         for split in splits(task, wish):
-            if split in too_large or (
-                fitting and wish.prefer == "latency" and split.pipeline > fitting[0].split.pipeline
-            ):
-                continue  # stages of a pipeline wait for each other
+            if split in too_large or (fitting and _needless(split, fitting[0].split)):
+                continue
             found = _of_split(task, wish, split, eager=eager)
             if found is None:
                 continue
@@ -86,6 +84,11 @@ def search(task: Task, wish: Wish) -> Searched:
     best = min(fitting, key=lambda one: _score(one, wish))
     beaten = tuple(Lost(one.split.text, _slower(one, best, wish)) for one in fitting if one is not best)
     return Searched(best, nearest, (*beaten, *lost))
+
+
+def _needless(split: Split, first: Split) -> bool:
+    """More pipeline stages or machines than the first that fits: what they send each other is not estimated."""
+    return split.pipeline > first.pipeline or (split.crosses_machines and not first.crosses_machines)
 
 
 def first_fit(task: Task, wish: Wish) -> Try | None:

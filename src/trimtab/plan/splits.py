@@ -30,6 +30,11 @@ class Split(msgspec.Struct, frozen=True):
         return self.tensor * self.pipeline * self.data
 
     @property
+    def crosses_machines(self) -> bool:
+        """Whether ranks that talk at every layer are in several machines."""
+        return self.tensor * self.data > CARDS_PER_MACHINE
+
+    @property
     def flags(self) -> dict[str, object]:
         """The flags that differ from vLLM's defaults."""
         found: dict[str, object] = {}
@@ -59,7 +64,7 @@ def splits(task: Task, wish: Wish | None = None) -> list[Split]:
     return sorted(
         found,
         key=lambda s: (
-            s.tensor * s.data > CARDS_PER_MACHINE,
+            s.crosses_machines,
             s.pipeline > 1,
             s.cards,
             (s.data > 1) != data_first,
