@@ -15,7 +15,21 @@ from trimtab.plan.render.forms import FORMS, ONE_MACHINE
 MODEL = ("Qwen/Qwen2.5-7B-Instruct", "--gpu", "A10", "--context", "8192")
 LARGE = ("Qwen/Qwen2.5-72B-Instruct", "--gpu", "16xV100-16", "--context", "8192")
 SPLIT = ("--", "--tensor-parallel-size", "8", "--pipeline-parallel-size", "2")
-PLAN_KEYS = {"schema", "command", "env", "fits", "budget", "why", "alternatives", "verdict", "findings"}
+PLAN_KEYS = {
+    "alternatives",
+    "budget",
+    "command",
+    "considered",
+    "env",
+    "estimate",
+    "findings",
+    "fits",
+    "given_up",
+    "headroom",
+    "schema",
+    "verdict",
+    "why",
+}
 
 
 def trimtab(*words: str) -> subprocess.CompletedProcess[str]:
