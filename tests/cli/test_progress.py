@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import os
 import pty
+import threading
 
 import pytest
 
-from trimtab.cli.progress import amount, drawn
+from tests.supervisor.fake import wait_for
+from trimtab.cli.progress import _Lines, amount, drawn
 from trimtab.messages import msg
 from trimtab.supervisor.progress import Progress
 
@@ -23,6 +25,17 @@ def test_lines_one_a_phase_not_one_a_step() -> None:
         show(Progress(INSTALL, "", 3, 3, "packages"))
     lines = [line.split("] ")[1] for line in out.getvalue().splitlines()]
     assert lines == ["fetching a", "installing 3 packages"]
+
+
+def test_a_silent_phase_is_told_again() -> None:
+    out, over = io.StringIO(), threading.Event()
+    lines = _Lines("en", out)
+    lines.show(Progress(FETCH, "a"))
+    teller = threading.Thread(target=lines.repeat, args=(over, 0.02))
+    teller.start()
+    wait_for(lambda: out.getvalue().count("fetching a\n") >= 3)
+    over.set()
+    teller.join()
 
 
 def test_lines_in_chinese() -> None:

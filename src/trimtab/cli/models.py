@@ -92,7 +92,7 @@ def require_known(model: Model) -> Model:
     if model.known or model.own_code:
         return model
     name = model.facts.architecture
-    near = get_close_matches(name, known_architectures(), 1, 0.5)
+    near = get_close_matches(name, known_architectures(), 1, 0.8)
     close = msg("; the nearest known one is {near}", near=near[0]) if near else ""
     raise ModelError(
         msg("{ref}: the architecture {name!r} is not known{close}", ref=model.ref, name=name, close=close),

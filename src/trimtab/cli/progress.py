@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TextIO
 from trimtab.supervisor.progress import Observer, Progress
 
 SAME_PHASE_S = 10.0  # a plain line again for the same phase, at most this often
+SILENT_S = 30.0  # and at least this often, when nothing new is heard
 
 
 @contextmanager
@@ -18,7 +20,15 @@ def drawn(lang: str, stream: TextIO | None = None) -> Iterator[Observer]:
     """Something to give each Progress to while the task runs; texts in `lang`."""
     out = stream if stream is not None else sys.stderr
     if not out.isatty():
-        yield _Lines(lang, out).show
+        lines = _Lines(lang, out)
+        over = threading.Event()
+        teller = threading.Thread(target=lines.repeat, args=(over, SILENT_S), name="progress", daemon=True)
+        teller.start()
+        try:
+            yield lines.show
+        finally:
+            over.set()
+            teller.join()
         return
     with _bar(lang, out) as show:
         yield show
@@ -29,14 +39,25 @@ class _Lines:
         self._lang, self._out = lang, out
         self._started = time.monotonic()
         self._phase, self._at = "", 0.0
+        self._last: Progress | None = None
+
+    def repeat(self, over: threading.Event, silent_s: float) -> None:
+        """In a thread of its own: the last step once more after each `silent_s` without a line, until `over`."""
+        while not over.wait(max(silent_s / 10, silent_s - (time.monotonic() - self._at))):
+            if self._last is not None and time.monotonic() - self._at >= silent_s:
+                self._print(self._last)
 
     def show(self, step: Progress) -> None:
         now, phase = time.monotonic(), step.phase.text(self._lang)
         if phase == self._phase and now - self._at < SAME_PHASE_S:
             return
-        self._phase, self._at = phase, now
-        words = " ".join(word for word in (phase, step.detail, amount(step)) if word)
-        print(f"[{now - self._started:5.1f} s] {words}", file=self._out, flush=True)
+        self._phase, self._last = phase, step
+        self._print(step)
+
+    def _print(self, step: Progress) -> None:
+        self._at = time.monotonic()
+        words = " ".join(word for word in (step.phase.text(self._lang), step.detail, amount(step)) if word)
+        print(f"[{self._at - self._started:5.1f} s] {words}", file=self._out, flush=True)
 
 
 @contextmanager

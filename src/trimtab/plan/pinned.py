@@ -15,8 +15,11 @@ def flags_of(words: Sequence[str]) -> tuple[FlagUse, ...]:
     command = LaunchCommand.from_argv(["vllm", "serve", *words])
     stray = command.model or next(iter(command.strays), None)
     if stray is not None:
+        before = words[words.index(stray.text) - 1] if stray.text in words[1:] else ""
         raise UsageError(
-            msg("{word!r} after -- belongs to no flag", word=stray.text),
+            msg("{word!r} stands after {flag}, which takes no value", word=stray.text, flag=before)
+            if before.startswith("-")
+            else msg("{word!r} after -- belongs to no flag", word=stray.text),
             hint=msg("After -- stand vLLM flags only, for example: -- --max-model-len 8192"),
         )
     return command.flags
