@@ -111,7 +111,8 @@ class Engine:
     def _answers(self) -> Iterator[bytes]:
         """The guard's lines until it is gone: its end closes, or is reset when it was killed with a word unread."""
         try:
-            yield from self._said
+            for line in self._said:  # noqa: UP028 - `yield from` would close the file with the generator
+                yield line
         except ConnectionResetError:
             return
 
