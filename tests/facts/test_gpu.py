@@ -111,7 +111,7 @@ def test_the_table_says_where_memory_is_from() -> None:
 @pytest.mark.parametrize("device", devices(), ids=lambda d: d.name)
 def test_each_figure_names_what_it_was_read_in(device: Device) -> None:
     wanted = {"link", *(["capability"] if device.capability else []), *(["mig"] if device.mig else [])}
-    wanted |= {"bandwidth_gb_s"} if device.bandwidth_gb_s else set()
+    wanted |= {name for name in ("bandwidth_gb_s", "tflops") if getattr(device, name)}
     assert device.read.keys() == wanted
     assert {*device.read.values(), *(m.read for m in device.memories)} <= sources().keys()
     for memory in device.memories:
