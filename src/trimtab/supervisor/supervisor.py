@@ -181,6 +181,7 @@ class _Supervision:
         self._over = threading.Event()
         self._memory = _Memory()
         self._engine: Engine | None = None
+        self._asker = threading.Thread(target=self._ask, name="readiness", daemon=True)
         self._ready = threading.Thread(target=self._be_ready, name="ready", daemon=True)
 
     @property
@@ -198,8 +199,9 @@ class _Supervision:
             self._over.set()
             if self._situation.state not in ENDED:
                 self._abandon()
-            if self._ready.ident is not None:
-                self._ready.join(READY_JOIN_S)  # its server is gone: whatever it asks fails soon
+            for thread in (self._asker, self._ready):
+                if thread.ident is not None:  # started; its server is gone, so whatever it asks fails soon, and a
+                    thread.join(READY_JOIN_S)  # thread inside OpenSSL must not see the interpreter end
             self._journal.close()
         if self._memory.error is not None:
             raise self._memory.error
@@ -218,7 +220,7 @@ class _Supervision:
             self._record, engine_pid=self._engine.pid, group=self._engine.group, mark=self._engine.mark
         )
         self._handle(Launched())
-        threading.Thread(target=self._ask, args=(self._engine,), name="readiness", daemon=True).start()
+        self._asker.start()
 
     def _turn(self) -> None:
         state = self._situation.state
@@ -285,13 +287,13 @@ class _Supervision:
             self._handle(PhaseSeen(event.phase))
         self._observer(LogSeen(event, time.monotonic() - self._situation.launched_at))
 
-    def _ask(self, engine: Engine) -> None:
+    def _ask(self) -> None:
         """In the readiness thread: until a token came, or all is over. A stranger on our port is not the engine."""
         spec = self._spec
         url = f"http://{registry.reachable(spec.host)}:{spec.port}"
         probe = Probe(url, api_key=spec.api_key, model=spec.served_model)
         while not self._over.wait(ASK_EVERY_S):
-            if probe.healthy() and _listens(engine, spec.port) and probe.answers():
+            if probe.healthy() and _listens(self._engine, spec.port) and probe.answers():
                 self._inbox.put(Answered())
                 break
         probe.close()
@@ -321,10 +323,10 @@ class _Supervision:
         )
 
 
-def _listens(engine: Engine, port: int) -> bool:
+def _listens(engine: Engine | None, port: int) -> bool:
     """Whether the process on `port` is the engine's, as far as this user may see."""
     found = holder(port)
-    return found is None or found.pid == 0 or found.pid in members(engine.group, engine.mark)
+    return engine is None or found is None or found.pid == 0 or found.pid in members(engine.group, engine.mark)
 
 
 def _record_of(spec: LaunchSpec, log_file: Path) -> ServerRecord:
