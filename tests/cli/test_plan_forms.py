@@ -44,6 +44,14 @@ def test_each_form_is_written_to_stdout(form: str) -> None:
     assert "Qwen2.5-7B-Instruct" in done.stdout
 
 
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_without_gpu_the_plan_is_for_this_host(words: tuple[str, ...]) -> None:
+    """Its cards where it has some, else the CPU engine."""
+    done = trimtab("plan", "Qwen/Qwen2.5-0.5B-Instruct", "--context", "2048", "--concurrency", "1", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "serve" in done.stdout
+
+
 def test_help_names_every_form() -> None:
     text = trimtab("plan", "--help").stdout
     assert all(form in text for form in (*FORMS, "json", "plan"))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from trimtab.errors import HostError, UsageError
 from trimtab.facts.gpu import GpuSet, cpu, parse_gpus
-from trimtab.facts.probe.gpus import Gpu, read_gpus
+from trimtab.facts.probe.gpus import Gpu, Gpus, read_gpus
 from trimtab.facts.probe.host import read_host
 from trimtab.messages import msg
 from trimtab.plan.memory.card import Card
@@ -29,11 +29,11 @@ def gpus_named(spec: str | None, *, memory_needed: bool = True) -> GpuSet:
                 hint=msg("Name the card, or add its memory: 2xsm_86 24GiB."),
             )
         return found
-    return _of_this_host()
+    return of_this_host(read_gpus())
 
 
-def _of_this_host() -> GpuSet:
-    found = read_gpus()
+def of_this_host(found: Gpus) -> GpuSet:
+    """The cards that were found on this host. HostError when there are none."""
     if not found.cards:
         raise HostError(
             msg("this host shows no GPU: {reason}", reason=found.reason or msg("none is there")),

@@ -10,7 +10,7 @@ import typer
 
 from trimtab.cli import options
 from trimtab.cli.format import plan as plan_format
-from trimtab.cli.gpus import cpu_set, gpus_named, with_taken
+from trimtab.cli.gpus import cpu_set, gpus_named, of_this_host, with_taken
 from trimtab.cli.installed import installed_table, unknown_to
 from trimtab.cli.models import Model, find_model, require_known
 from trimtab.cli.notes import Notes
@@ -60,10 +60,10 @@ def run(
     pinned = flags_of([*words_of(set_flags or (), FlagTable.for_version(version)), *(ctx.obj or ())])
     if gpu is not None and gpu.strip().lower() == "any":
         return _any(_task(found, (), version, pinned), wish, form)
-    gpus = _gpus(gpu)
+    gpus, cards = _cards(gpu)
     for note in gpus.notes:
         print(note.text(lang()), file=sys.stderr)
-    made = plan(_task(found, _cards(gpus, gpu), version, pinned), wish)
+    made = plan(_task(found, cards, version, pinned), wish)
     return _shown(made, form, nodes, gpus, table, engine_python)
 
 
@@ -99,17 +99,17 @@ def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[
     )
 
 
-def _gpus(spec: str | None) -> GpuSet:
-    """The cards of `--gpu`; without it this host's, and the CPU engine where it has none."""
-    if spec is None and not read_gpus().cards:
-        return cpu_set()
-    return gpus_named(spec)
-
-
-def _cards(gpus: GpuSet, spec: str | None) -> tuple[Card, ...]:
-    """The cards, and where they are this host's, less what other processes hold of them."""
-    here = spec is None or spec.strip().lower() == "auto"
-    return with_taken(cards_of(gpus), read_gpus().cards) if here else cards_of(gpus)
+def _cards(spec: str | None) -> tuple[GpuSet, tuple[Card, ...]]:
+    """The cards of `--gpu`; without it this host's, less what other processes hold, or the CPU where it has none."""
+    if spec is not None and spec.strip().lower() != "auto":
+        gpus = gpus_named(spec)
+        return gpus, cards_of(gpus)
+    here = read_gpus()
+    if spec is None and not here.cards:
+        gpus = cpu_set()
+        return gpus, cards_of(gpus)
+    gpus = of_this_host(here)
+    return gpus, with_taken(cards_of(gpus), here.cards)
 
 
 def _any(task: Task, wish: Wish, form: str | None) -> int:
