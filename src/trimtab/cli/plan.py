@@ -83,7 +83,7 @@ def _shown(
     elif form in ("json", "plan") or not refused:
         from trimtab.cli.plan_forms import written
 
-        print(written(form, made, nodes, gpus, table, python), end="")
+        print(written(form, made, report, nodes, python), end="")
     return 0 if made.fits and not refused else 1
 
 

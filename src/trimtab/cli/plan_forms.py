@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from trimtab.cli.format import plan as plan_format
 from trimtab.cli.format.budget import as_value
 from trimtab.cli.format.json import dump, findings_value
 from trimtab.cli.settings import lang
-from trimtab.engine.flags import FlagTable
-from trimtab.facts.gpu import GpuSet
 from trimtab.messages import msg
 from trimtab.plan.planner import Plan
 from trimtab.plan.render.forms import render, require_form
 from trimtab.plan.render.launch import CARDS_PER_MACHINE, launch_of
+from trimtab.rules.runner import Report
 
 DATA = ("json", "plan")
 """Forms in schema `trimtab.plan/1`; `up`, `lint` and `budget` read such a file."""
@@ -26,16 +24,16 @@ def require(form: str) -> None:
     require_form(form, DATA)
 
 
-def written(
-    form: str, made: Plan, nodes: int | None, gpus: GpuSet, table: FlagTable | None, python: Path | None = None
-) -> str:
+def written(form: str, made: Plan, report: Report, nodes: int | None, python: Path | None = None) -> str:
     """The text for stdout. A plan that does not fit is data only: as a form to deploy it is empty, and stderr says why.
 
-    `python`: that of the vLLM to start. UsageError where the form cannot hold the launch.
+    `report`: the linter's on the plan's command. `python`: that of the vLLM to start. UsageError where the form cannot
+    hold the launch.
     """
     if form in DATA:
         budget = as_value(made.budget, lang())
-        return dump(plan_format.value(made, lang(), budget, _findings(made, gpus, table)))
+        findings = findings_value(report, lang(), str(made.budget.settings.version))["findings"]
+        return dump(plan_format.value(made, lang(), budget, findings))
     if not made.fits:
         print(plan_format.text(made, lang()), end="", file=sys.stderr)
         return ""
@@ -49,14 +47,3 @@ def written(
         )
         print(note.text(lang()), file=sys.stderr)
     return render(form, launch)
-
-
-def _findings(made: Plan, gpus: GpuSet, table: FlagTable | None) -> list[dict[str, Any]]:
-    """What the linter says of the plan's own command, at its spans in the command as one line."""
-    from trimtab.rules.lint import LintFacts, lint
-
-    version = str(made.budget.settings.version)
-    facts = LintFacts(version, gpus, lambda _: made.budget.model, lambda _: table)
-    report = lint(made.command.command_line(), facts=facts).report
-    found: list[dict[str, Any]] = findings_value(report, lang(), version)["findings"]
-    return found
