@@ -6,25 +6,25 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from trimtab.engine.command import LaunchCommand
 from trimtab.engine.flags import FlagTable
 from trimtab.errors import ModelError
 from trimtab.facts.catalogue import lookup
 from trimtab.messages import Message, msg
 from trimtab.plan.memory.versions import release
 from trimtab.plan.outcome import Alternative
-from trimtab.plan.search import Try, first_fit, to_argv
+from trimtab.plan.search import Try, command_of, first_fit
 from trimtab.plan.wish import Task, Wish
 
 STEPS = 1024
 """Contexts are cut to multiples of this."""
-VARIANTS = (("AWQ", "AWQ"), ("GPTQ-Int4", "GPTQ-Int4"), ("FP8", "FP8"))
+VARIANTS = ("AWQ", "GPTQ-Int4", "FP8")
+"""Endings that publishers give the names of quantised checkpoints."""
 MORE_CARDS = (2, 4, 8, 16, 32)
 FP8_KV_CAPABILITY = 8.9
 """Triton's and FlashAttention's kernels hold fp8 caches from here on (v1/attention/backends/triton_attn.py)."""
 
 
-def alternatives(task: Task, wish: Wish, nearest: Try) -> Iterator[Alternative]:
+def alternatives(task: Task, wish: Wish) -> Iterator[Alternative]:
     """The nearest wishes that fit on these cards, then other models' bytes, then more cards."""
     makers: tuple[Callable[[Task, Wish], Alternative | None], ...] = (
         _fewer_requests, _shorter_context, _fp8_cache, _quantised, _more_cards,
@@ -36,8 +36,7 @@ def alternatives(task: Task, wish: Wish, nearest: Try) -> Iterator[Alternative]:
 
 
 def _alternative(task: Task, found: Try, what: Message, cost: Message) -> Alternative:
-    words = ["vllm", "serve", task.model_path, "--served-model-name", task.served_name, *to_argv(found.flags)]
-    return Alternative(what, cost, LaunchCommand.from_argv(words, found.env), found.budget)
+    return Alternative(what, cost, command_of(task, found), found.budget)
 
 
 def _largest(fits: Callable[[int], Try | None], most: int) -> tuple[int, Try] | None:
@@ -112,15 +111,15 @@ def _quantised(task: Task, wish: Wish) -> Alternative | None:
     """The first quantised variant, by the name that publishers give it, which fits."""
     if task.model.quantisation is not None:
         return None
-    for ending, scheme in VARIANTS:
-        name = f"{task.model_path}-{ending}"
+    for scheme in VARIANTS:
+        name = f"{task.model_path}-{scheme}"
         try:
             facts = lookup.find_model(name).facts()
         except ModelError:
             return None
         if scheme == "FP8" and task.cards[0].capability < FP8_KV_CAPABILITY:
             continue
-        other = replace(task, model=facts, model_path=name, served_name=f"{task.served_name}-{ending}")
+        other = replace(task, model=facts, model_path=name, served_name=f"{task.served_name}-{scheme}")
         found = first_fit(other, wish)
         if found is not None:
             before, after = task.model.stored_bytes / 2**30, facts.stored_bytes / 2**30

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from trimtab.engine.command import LaunchCommand
 from trimtab.engine.quantities import wrong_value
 from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
@@ -13,7 +12,7 @@ from trimtab.plan.outcome import Alternative, Lost, Plan
 from trimtab.plan.parallel import refusals
 from trimtab.plan.reasons import reasons
 from trimtab.plan.safety import reserve
-from trimtab.plan.search import BATCHES, CPU_BATCH, Searched, Try, search, to_argv, typed
+from trimtab.plan.search import BATCHES, CPU_BATCH, Try, command_of, nearness, search, to_argv, typed
 from trimtab.plan.splits import Split, splits
 from trimtab.plan.wish import DEFAULT_CONCURRENCY, Task, Wish, alike, settled_wish
 
@@ -38,13 +37,13 @@ def plan(task: Task, wish: Wish) -> Plan:
     for one in _wishes(task, wish):
         found = search(task, one)
         if found.best is not None:
-            return _made(task, found.best, _losses(found, found.best), _given_up(task, wish, found.best))
-        if nearest is None or (found.nearest and _holds_more(found.nearest, nearest)):
+            return _fitting(task, wish, found.best, found.lost)
+        if nearest is None or (found.nearest and _nearness(found.nearest) > _nearness(nearest)):
             nearest, lost = found.nearest, found.lost
     if nearest is None:
         raise _no_split(task, wish)
     made = _made(task, nearest, lost[:SHOWN_LOSSES], ())
-    return replace(made, alternatives=tuple(alternatives(task, nearest.wish, nearest)))
+    return replace(made, alternatives=tuple(alternatives(task, nearest.wish)))
 
 
 def plan_if_fits(task: Task, wish: Wish) -> Plan | None:
@@ -53,7 +52,7 @@ def plan_if_fits(task: Task, wish: Wish) -> Plan | None:
     for one in _wishes(task, wish):
         found = search(task, one)
         if found.best is not None:
-            return _made(task, found.best, _losses(found, found.best), _given_up(task, wish, found.best))
+            return _fitting(task, wish, found.best, found.lost)
     return None
 
 
@@ -79,19 +78,9 @@ def _lengths(task: Task) -> list[int]:
     return [longest, *(c for c in CONTEXTS if c < longest)]
 
 
-def _holds_more(found: Try, best: Try) -> bool:
-    order = {"fits": 2, "unsafe_headroom": 1}
-    first, second = (
-        (order.get(t.budget.verdict, 0), t.budget.capacity.max_concurrency, -t.budget.tightest.weights.value)
-        for t in (found, best)
-    )
-    return first > second
-
-
-def command_of(task: Task, found: Try) -> LaunchCommand:
-    """The words of a try."""
-    words = ["vllm", "serve", task.model_path, "--served-model-name", task.served_name, *to_argv(found.flags)]
-    return LaunchCommand.from_argv(words, found.env)
+def _nearness(found: Try) -> tuple[int, float, float]:
+    """Over wishes of several contexts, a request counts at the whole of its own."""
+    return nearness(found, found.budget.capacity.max_concurrency)
 
 
 def _made(task: Task, found: Try, lost: tuple[Lost, ...], given_up: tuple[Message, ...]) -> Plan:
@@ -110,8 +99,9 @@ def _made(task: Task, found: Try, lost: tuple[Lost, ...], given_up: tuple[Messag
     )
 
 
-def _losses(found: Searched, best: Try) -> tuple[Lost, ...]:
-    return tuple(one for one in found.lost if one.what != best.split.text)[:SHOWN_LOSSES]
+def _fitting(task: Task, asked: Wish, best: Try, lost: tuple[Lost, ...]) -> Plan:
+    shown = tuple(one for one in lost if one.what != best.split.text)[:SHOWN_LOSSES]
+    return _made(task, best, shown, _given_up(task, asked, best))
 
 
 def _given_up(task: Task, asked: Wish, found: Try) -> tuple[Message, ...]:

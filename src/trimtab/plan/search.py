@@ -15,6 +15,7 @@ from trimtab.plan.memory.budget import Budget, budget
 from trimtab.plan.memory.defaults import resolve
 from trimtab.plan.memory.given import Given
 from trimtab.plan.memory.launch import given_of
+from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.versions import release
 from trimtab.plan.outcome import Lost
 from trimtab.plan.safety import at_safe_utilization
@@ -46,6 +47,17 @@ class Try(msgspec.Struct, frozen=True):
         return estimate(self.budget, wish.concurrency or 1, wish.input_tokens, wish.output_tokens)
 
 
+class Space(msgspec.Struct, frozen=True):
+    """What stays the same over one search."""
+
+    task: Task
+    wish: Wish
+    chunked: Mapping[str, object]
+    """The flag that lets this engine cut prompts into pieces; nothing where it needs none, or cannot."""
+    whole_prompts: bool
+    """Whether a batch takes whole prompts only."""
+
+
 class Searched(msgspec.Struct, frozen=True):
     """The best that fits, else the nearest (None: no legal split); and what lost against it."""
 
@@ -60,15 +72,16 @@ def search(task: Task, wish: Wish) -> Searched:
     lost: list[Lost] = []
     nearest: Try | None = None
     too_large: set[Split] = set()
+    space = _space(task, wish)
     for eager in _modes(task):
         for split in splits(task, wish):
             if split in too_large or (fitting and _needless(split, fitting[0].split)):
                 continue
-            found = _of_split(task, wish, split, eager=eager)
+            found = _of_split(space, split, eager=eager)
             if found is None:
                 continue
             if not found.fits:
-                nearest = found if nearest is None else _nearer(nearest, found)
+                nearest = found if nearest is None else max(nearest, found, key=_nearness)
                 if found.budget.verdict == "oom_weights":
                     too_large.add(split)
                 if eager is not True:
@@ -101,47 +114,17 @@ def _modes(task: Task) -> Sequence[bool | None]:
     return (None,) if task.on_cpu or "enforce_eager" in task.pinned else (None, True)
 
 
-def _of_split(task: Task, wish: Wish, split: Split, *, eager: bool | None) -> Try | None:
-    """The largest batch that fits, and that keeps the bound where latency is preferred; else the smallest batch's try.
-
-    The smallest is judged first: what does not hold with its activation peak holds with none.
-    """
-    batches = _batches(task, wish, split)
-    if not batches:
-        return None
-    least = _judged(task, wish, split, batches[-1], eager=eager)
-    if not least.fits:
-        return least
-    for tokens in batches[:-1]:
-        found = _judged(task, wish, split, tokens, eager=eager)
-        if found.fits and (wish.prefer != "latency" or _keeps_bound(found)):
-            return found
-    return least
-
-
-def _batches(task: Task, wish: Wish, split: Split) -> list[int]:
-    asked = task.pinned.get("max_num_batched_tokens")
-    if isinstance(asked, int):
-        return [asked]
-    each = -(-(wish.concurrency or 1) // split.data)
-    useful = (wish.context or BATCHES[0]) * each
-    most = CPU_BATCH if task.on_cpu else BATCHES[0]
-    found = [b for b in BATCHES if each <= b <= max(min(useful, most), BATCHES[-1])]
-    if _must_hold_prompt(task, wish):
-        found = sorted({max(b, wish.context or 0) for b in found}, reverse=True)
-    return found
-
-
-def _must_hold_prompt(task: Task, wish: Wish) -> bool:
-    """Whether a batch takes whole prompts only: V0 refuses one below the context unless it cuts prompts into pieces."""
-    flags = {"max_model_len": wish.context, **_chunked(task), **task.pinned}
-    settings = resolve(Given(flags), release(task.version), task.model, task.cards)
-    return settings.engine == "V0" and not settings.enable_chunked_prefill
-
-
-def _chunked(task: Task) -> dict[str, object]:
-    """V1 cuts prompts by itself; V0 only when told, and not for windows, MLA or models that see (0.6 config.py)."""
+def _space(task: Task, wish: Wish) -> Space:
     settings = resolve(Given({}), release(task.version), task.model, task.cards)
+    chunked = _chunked(task, settings)
+    flags = {"max_model_len": wish.context, **chunked, **task.pinned}
+    started = resolve(Given(flags), release(task.version), task.model, task.cards)
+    whole = started.engine == "V0" and not started.enable_chunked_prefill  # it refuses a batch below the context
+    return Space(task, wish, chunked, whole)
+
+
+def _chunked(task: Task, settings: Settings) -> dict[str, object]:
+    """V1 cuts prompts by itself; V0 only when told, and not for windows, MLA or models that see (0.6 config.py)."""
     attention = [x.attention for x in task.model.layers if x.attention is not None]
     plain = bool(attention) and not task.model.towers and not task.has_latent_cache
     plain = plain and all(a.window is None for a in attention)
@@ -151,14 +134,47 @@ def _chunked(task: Task) -> dict[str, object]:
     return {"enable_chunked_prefill": True}
 
 
-def _judged(task: Task, wish: Wish, split: Split, tokens: int, *, eager: bool | None) -> Try:
+def _of_split(space: Space, split: Split, *, eager: bool | None) -> Try | None:
+    """The largest batch that fits, and that keeps the bound where latency is preferred; else the smallest batch's try.
+
+    The smallest is judged first: what does not hold with its activation peak holds with none.
+    """
+    batches = _batches(space, split)
+    if not batches:
+        return None
+    least = _judged(space, split, batches[-1], eager=eager)
+    if not least.fits:
+        return least
+    for tokens in batches[:-1]:
+        found = _judged(space, split, tokens, eager=eager)
+        if found.fits and (space.wish.prefer != "latency" or _keeps_bound(found)):
+            return found
+    return least
+
+
+def _batches(space: Space, split: Split) -> list[int]:
+    task, wish = space.task, space.wish
+    asked = task.pinned.get("max_num_batched_tokens")
+    if isinstance(asked, int):
+        return [asked]
+    each = -(-(wish.concurrency or 1) // split.data)
+    useful = (wish.context or BATCHES[0]) * each
+    most = CPU_BATCH if task.on_cpu else BATCHES[0]
+    found = [b for b in BATCHES if each <= b <= max(min(useful, most), BATCHES[-1])]
+    if space.whole_prompts:
+        found = sorted({max(b, wish.context or 0) for b in found}, reverse=True)
+    return found
+
+
+def _judged(space: Space, split: Split, tokens: int, *, eager: bool | None) -> Try:
     """One launch with a utilization that is safe, and dtype and environment as the cards want them."""
+    task, wish = space.task, space.wish
     flags: dict[str, object] = {
         "max_model_len": wish.context,
         "max_num_seqs": -(-(wish.concurrency or 1) // split.data),
         "max_num_batched_tokens": tokens,
         **split.flags,
-        **_chunked(task),
+        **space.chunked,
     }
     if eager:
         flags["enforce_eager"] = True
@@ -190,6 +206,12 @@ def typed(pinned: Mapping[str, object]) -> dict[str, object]:
     words = ["vllm", "serve", "m", *to_argv(pinned)]
     known = given_of(LaunchCommand.from_argv(words)).flags
     return {name: known.get(name, value) for name, value in pinned.items()}
+
+
+def command_of(task: Task, found: Try) -> LaunchCommand:
+    """The words of a try."""
+    words = ["vllm", "serve", task.model_path, "--served-model-name", task.served_name, *to_argv(found.flags)]
+    return LaunchCommand.from_argv(words, found.env)
 
 
 def to_argv(flags: Mapping[str, object]) -> list[str]:
@@ -227,14 +249,14 @@ def _score(found: Try, wish: Wish) -> tuple[float, int]:
     return (-told.output_tokens_s.low if told.output_tokens_s else 0.0), found.split.cards
 
 
-def _nearer(best: Try, found: Try) -> Try:
-    """The try that comes nearest: it starts, and holds more requests; else it takes less on a card."""
+def _nearness(found: Try) -> tuple[int, float, float]:
+    return nearness(found, held(found.budget, found.wish))
+
+
+def nearness(found: Try, holds: float) -> tuple[int, float, float]:
+    """More is nearer to fitting: it starts, and `holds` more requests; else it takes less on a card."""
     order = {"fits": 2, "unsafe_headroom": 1}
-    rank = [
-        (order.get(t.budget.verdict, 0), held(t.budget, t.wish), -t.budget.tightest.weights.value)
-        for t in (best, found)
-    ]
-    return found if rank[1] > rank[0] else best
+    return order.get(found.budget.verdict, 0), holds, -found.budget.tightest.weights.value
 
 
 def _why_not(found: Try) -> Message:

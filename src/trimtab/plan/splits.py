@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from trimtab.engine.flags import FlagTable
-from trimtab.plan.cuts import Ways, first_cut
+from trimtab.facts.model import ModelFacts
+from trimtab.plan.cuts import Ways, first_cut, heads_allow
 from trimtab.plan.memory.versions import release
 from trimtab.plan.parallel import refusals
 from trimtab.plan.wish import Task, Wish
@@ -113,7 +114,7 @@ def _legal(task: Task, split: Split) -> bool:
         return False  # experts cut by inner size over all data ranks: legal, and never better than by count
     if split.experts and "enable_expert_parallel" not in task.pinned and not _experts_spread(task, split):
         return False
-    if "tensor_parallel_size" not in task.pinned and not (_even(task, split.tensor) and _even_data(split)):
+    if "tensor_parallel_size" not in task.pinned and not _even(model, split):
         return False
     found = release(task.version)
     ways = Ways(split.tensor, split.data, split.experts, (found.major, found.minor))
@@ -125,11 +126,7 @@ def _experts_spread(task: Task, split: Split) -> bool:
     return moe is not None and moe.experts % (split.tensor * split.data) == 0
 
 
-def _even(task: Task, tensor: int) -> bool:
+def _even(model: ModelFacts, split: Split) -> bool:
     """Powers of two, over which KV heads spread evenly: other sizes start on some models and die on their variants."""
-    kv = task.model.kv_heads or 1
-    return tensor & (tensor - 1) == 0 and (task.has_latent_cache or kv % tensor == 0 or tensor % kv == 0)
-
-
-def _even_data(split: Split) -> bool:
-    return split.data & (split.data - 1) == 0
+    powers = all(size & (size - 1) == 0 for size in (split.tensor, split.data))
+    return powers and heads_allow(model, split.tensor)
