@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 
 from trimtab.cli.installed import present_of, table_of, unknown_to
@@ -26,9 +25,7 @@ def check_before_start(launch: Launch) -> None:
         installed=lambda version: table,
         model_of=lambda command: known_model(command, None),
     )
-    words = [f"{name}={value}" for name, value in launch.env.items() if name not in launch.engine.env]
-    text = " ".join([*(shlex.quote(word) for word in words), shlex.join(launch.command.argv())])
-    report = lint(text, facts=facts).report
+    report = lint(launch.command.command_line(), facts=facts).report
     found = [f for f in report.findings if f.severity is not Severity.INFO]
     for finding in found:
         print(f"{finding.rule.code} {finding.rule.name}: {finding.message.text(lang())}", file=sys.stderr)
