@@ -17,15 +17,10 @@ from trimtab.rules.command import words
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
-RUNNER_SINCE, OFFLOADS_SINCE = "0.22", "0.28"
-"""The first version that may take the V2 runner, and the first whose V2 runner makes an offloader."""
-
 
 def check(context: CommandContext) -> Iterator[Finding]:
     use = context.command.last("cpu-offload-gb")
     if use is None or not words.serves(context) or not _offloads(use.value) or context.on_cpu:
-        return
-    if not context.at_least(RUNNER_SINCE) or context.at_least(OFFLOADS_SINCE):
         return
     if not _takes_v2(context):
         return
@@ -73,7 +68,8 @@ RULE = Rule(
         "https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/v1/worker/gpu/model_runner.py",
         "https://github.com/vllm-project/vllm/blob/v0.28.0/vllm/v1/worker/gpu/model_runner.py",
     ),
-    since="0.22",
+    since="0.22",  # the first version that may take the V2 runner
+    until="0.27",  # the last whose V2 runner makes no offloader
     bad=(
         Example("vllm serve m --cpu-offload-gb 4\n", at="--cpu-offload-gb 4", vllm="0.26", model="qwen2.5-7b"),
         Example(
