@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from trimtab.facts.model import read_model
-from trimtab.plan.memory import Budget, Card, Given, budget, release, resolve
+from tests.plan.memory.h200 import error, predict, rows
 
-DATA = Path(__file__).parents[3] / "benchmarks" / "data"
-ROWS = [json.loads(line) for line in (DATA / "h200_shapes.jsonl").read_text().splitlines()]
+ROWS = rows("h200_shapes.jsonl")
 PREFIX = "h200-shapes-"
 BOUNDS = {
     "weights_gib_per_gpu": 0.005,
@@ -48,35 +42,10 @@ MISSES = {
 """Terms outside the bounds, with the reason."""
 
 
-def predict(row: dict[str, Any]) -> Budget:
-    model = read_model(json.loads((DATA / "configs" / f"{row['model']}.json").read_text()))
-    cards = [Card("H200", 139.8, 9.0, nvlink=True)] * row["gpu_count"]
-    flags = {k: v for k, v in row["flags"].items() if k not in ("other", "compilation_config")}
-    flags |= row["flags"].get("compilation_config", {})
-    env = dict(re.findall(r"(\w+)=(\w+)", row["flags"].get("other", "")))
-    settings = resolve(Given(flags, env, usage="llm"), release(row["vllm_version"]), model, cards)
-    return budget(replace(settings, flashinfer=False, flashinfer_sampler=False), model, cards)
-
-
-def error(row: dict[str, Any], term: str) -> float | None:
-    """Relative error of a term; None where the log did not tell it."""
-    seen = row["observed"][term]
-    if seen is None:
-        return None
-    found = predict(row)
-    rank = found.tightest
-    value: float = {
-        "weights_gib_per_gpu": rank.weights.value, "activation_peak_gib": rank.activation.value,
-        "available_kv_gib_per_gpu": rank.kv_cache.value, "cuda_graph_gib": rank.graphs.value,
-        "kv_cache_tokens": found.capacity.kv_cache_tokens,
-    }[term]  # fmt: skip
-    return abs(value / seen - 1)
-
-
 @pytest.mark.parametrize("term", BOUNDS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
 def test_terms(row: dict[str, Any], term: str) -> None:
-    found = error(row, term)
+    found = error(row, predict(row), term)
     if found is not None:
         assert (found > BOUNDS[term]) == ((row["id"].removeprefix(PREFIX), term) in MISSES), found
 

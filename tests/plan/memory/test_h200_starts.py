@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from trimtab.facts.model import read_model
-from trimtab.plan.memory import Budget, Card, Given, budget, release, resolve
+from tests.plan.memory import h200
+from trimtab.plan.memory import Budget
 
-DATA = Path(__file__).parents[3] / "benchmarks" / "data"
 WARM = {"h200-026-q7-graph-warm-2048"}
 HELD = "h200-026-fail-held"
 """Another process held 100 GiB of the card, which no flag tells."""
-ROWS = [r for line in (DATA / "h200_026.jsonl").read_text().splitlines() if (r := json.loads(line))["id"] != HELD]
+ROWS = [row for row in h200.rows("h200_026.jsonl") if row["id"] != HELD]
 FAILED = {"oom_runtime_after_graph": "oom_cuda_graph"}
 BOUNDS = {
     "weights_gib_per_gpu": 0.005,
@@ -40,32 +35,13 @@ MISSES = {
 
 
 def predict(row: dict[str, Any]) -> Budget:
-    model = read_model(json.loads((DATA / "configs" / f"{row['model']}.json").read_text()))
-    cards = [Card("H200", 139.8, 9.0, nvlink=True)]
-    flags = {k: v for k, v in row["flags"].items() if k not in ("other", "compilation_config")}
-    flags |= row["flags"].get("compilation_config", {})
-    env = dict(re.findall(r"(\w+)=(\w+)", row["flags"].get("other", "")))
-    settings = resolve(Given(flags, env, usage="llm"), release(row["vllm_version"]), model, cards)
-    return budget(
-        replace(settings, compile_cache=row["id"] in WARM, flashinfer=False, flashinfer_sampler=False), model, cards
-    )
-
-
-def error(row: dict[str, Any], term: str) -> float | None:
-    """Relative error of a term; None where the log did not tell it."""
-    seen = row["observed"][term]
-    rank = predict(row).tightest
-    found = {
-        "weights_gib_per_gpu": rank.weights, "activation_peak_gib": rank.activation,
-        "available_kv_gib_per_gpu": rank.kv_cache, "cuda_graph_gib": rank.graphs,
-    }  # fmt: skip
-    return None if seen is None else abs(found[term].value / seen - 1)
+    return h200.predict(row, compile_cache=row["id"] in WARM)
 
 
 @pytest.mark.parametrize("term", BOUNDS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r["id"])
 def test_terms(row: dict[str, Any], term: str) -> None:
-    found = error(row, term)
+    found = h200.error(row, predict(row), term)
     if found is not None:
         assert (found > BOUNDS[term]) == ((row["id"], term) in MISSES), found
 

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from tests.plan.models import QWEN_7B, QWEN_72B
 from trimtab.facts.gpu import cpu, parse_gpus
 from trimtab.facts.model import read_model
 from trimtab.plan.memory.card import cards_of
 from trimtab.plan.planner import Plan, Task, Wish, plan
 
-QWEN_72B = {
-    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "torch_dtype": "bfloat16", "hidden_size": 8192,
-    "intermediate_size": 29568, "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
-    "vocab_size": 152064, "max_position_embeddings": 32768, "tie_word_embeddings": False,
-}  # fmt: skip
-QWEN_7B = {**QWEN_72B, "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28,
-           "num_attention_heads": 28, "num_key_value_heads": 4}  # fmt: skip
 TINY = {**QWEN_7B, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4}
 
 
