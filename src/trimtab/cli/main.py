@@ -32,6 +32,7 @@ VERBS: dict[str, str] = {
     "ps": "trimtab.cli.ps:run",
     "logs": "trimtab.cli.logs:run",
     "down": "trimtab.cli.down:run",
+    "doctor": "trimtab.cli.doctor:run",
 }
 
 _REFUSALS = (

@@ -80,3 +80,10 @@ FailOn = Annotated[str, typer.Option("--fail-on", help="Exit with 1 from this se
 ApplyFixes = Annotated[bool, typer.Option("--fix", help="Apply safe fixes to the files.")]
 UnsafeFixes = Annotated[bool, typer.Option("--unsafe", help="Also fixes that may change what the command means.")]
 ShowDiff = Annotated[bool, typer.Option("--diff", help="Show what --fix would change; change nothing.")]
+DoctorSubject = Annotated[
+    str | None,
+    typer.Argument(metavar="[LOG|NAME|-]", help="A log file, a server's name, or - for standard input."),
+]
+ExitStatus = Annotated[
+    int | None, typer.Option("--exit-status", help="How the server's process ended, e.g. 137 or -9.")
+]

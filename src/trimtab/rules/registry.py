@@ -90,6 +90,8 @@ RULES: dict[str, str] = {
     "CMD703": "command.environment_variable_unknown",
     "CMD704": "command.device_uuid_not_understood",
     "CMD705": "command.service_named_vllm",
+    "LOG001": "log.memory_held_by_others",
+    "LOG999": "log.failure_not_recognised",
 }
 
 # code -> why it went, and what took its place

@@ -14,6 +14,7 @@ import msgspec
 
 from trimtab.engine.command import Edit, Span
 from trimtab.messages import Message
+from trimtab.rules.causes import Cause
 
 
 class Severity(StrEnum):
@@ -72,7 +73,10 @@ class Fix(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is wrong, at a place. `confidence` (0 to 1) is given by log and client rules only."""
+    """One thing that is wrong, at a place: a span of the command, or a line of the log.
+
+    `confidence` (0 to 1) is given by log and client rules only; `fix` of theirs edits the launch command.
+    """
 
     message: Message
     span: Span | None = None
@@ -80,10 +84,14 @@ class Finding(msgspec.Struct, frozen=True):
     evidence: tuple[str, ...] = ()
     confidence: float | None = None
     severity: Severity | None = None
+    line: int | None = None
 
 
 class Example(msgspec.Struct, frozen=True):
-    """A text and the facts beside it. In a bad example `at` is the marked text, `fixed` the text after the fix."""
+    """A text and the facts beside it. In a bad example `at` is the marked text, `fixed` the text after the fix.
+
+    Of a log `at` is the first line of evidence, `fixed` the launch command after the fix.
+    """
 
     text: str
     at: str | None = None
@@ -92,12 +100,14 @@ class Example(msgspec.Struct, frozen=True):
     gpu: str | None = None
     model: str | None = None
     host_gib: float | None = None
+    exit_status: int | None = None
 
 
 class Rule(msgspec.Struct, frozen=True):
     """A declaration: the module's docstring holds What it does, Why it matters, How to fix, When to ignore, Sources.
 
     `since` and `until` bound the vLLM versions for which the rule holds (both inclusive, "0.18"; None is open).
+    `cause` is what log and client rules recognise.
     """
 
     code: str
@@ -110,6 +120,7 @@ class Rule(msgspec.Struct, frozen=True):
     good: tuple[Example, ...]
     since: str | None = None
     until: str | None = None
+    cause: Cause | None = None
 
     @property
     def subject(self) -> Subject:

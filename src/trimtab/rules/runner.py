@@ -160,7 +160,7 @@ def _apart(findings: list[Reported]) -> list[Reported]:
 
 
 def _placed(rule: Rule, finding: Finding, source: Source | None, selection: Selection) -> Reported:
-    line = column = None
+    line, column = finding.line, None
     if source is not None and finding.span is not None:
         line, column = source.line_column(finding.span.start)
     return Reported(

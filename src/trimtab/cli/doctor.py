@@ -1,0 +1,93 @@
+"""`trimtab doctor`: why a server failed, out of its log; the cause and not the last line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from trimtab.cli import options
+from trimtab.cli.diagnosis import chunks, model_of, read_file
+from trimtab.cli.settings import dirs, lang
+from trimtab.engine.command import LaunchCommand
+from trimtab.engine.logs import Log, read_log
+from trimtab.errors import UsageError
+from trimtab.messages import msg
+from trimtab.rules import registry as rule_registry
+from trimtab.rules.doctor import DoctorFacts, diagnose
+from trimtab.rules.rule import Severity, Subject
+from trimtab.rules.runner import Selection
+
+if TYPE_CHECKING:
+    from trimtab.facts.gpu import GpuSet
+
+
+class _Case(msgspec.Struct, frozen=True):
+    """A log, its name as it is shown, and what is known beside it."""
+
+    log: Log
+    name: str
+    facts: DoctorFacts
+
+
+def run(
+    subject: options.DoctorSubject = None,
+    exit_status: options.ExitStatus = None,
+    vllm: options.VllmVersion = None,
+    gpu: options.Gpu = None,
+    select: options.Select = "",
+    ignore: options.Ignore = "",
+    json: options.AsJson = False,
+) -> int:
+    """Say why a server failed: the cause, the lines that show it, and a fix. Exit code 1: a failure; 0: healthy."""
+    case = _case(subject, exit_status, DoctorFacts(vllm=vllm, gpus=_gpus(gpu), model_of=model_of))
+    selection = Selection(_codes(select), _codes(ignore)).checked(rule_registry.rules(Subject.LOG))
+    found = diagnose(case.log, case.facts, selection)
+    if json:
+        from trimtab.cli.format.doctor import as_json
+
+        print(as_json(found, case.log, case.name, lang()), end="")
+    else:
+        from trimtab.cli.format.doctor import as_text
+
+        print(as_text(found, case.log, case.name, lang(), colour=sys.stdout.isatty()), end="")
+    return int(found.report.worst() is Severity.ERROR)
+
+
+def _case(subject: str | None, exit_status: int | None, facts: DoctorFacts) -> _Case:
+    """`-` is standard input; a file is a log; any other word is a server's name, none the newest server."""
+    if subject == "-":
+        return _Case(read_log(chunks(sys.stdin.buffer), exit_status), "-", facts)
+    if subject is not None and ("/" in subject or Path(subject).exists()):
+        return _Case(read_file(Path(subject), exit_status), subject, facts)
+    return _server(subject, exit_status, facts)
+
+
+def _server(name: str | None, exit_status: int | None, facts: DoctorFacts) -> _Case:
+    """A server of this host, with the command and the version that its record tells."""
+    from trimtab.supervisor import registry
+
+    known = registry.records(dirs().state)
+    if name is None and not known:
+        raise UsageError(
+            msg("there is no server"), hint=msg("Name a log file: trimtab doctor server.log, or - for stdin.")
+        )
+    record = registry.find(dirs().state, name) if name is not None else known[0]
+    if facts.vllm is None:
+        facts = msgspec.structs.replace(facts, vllm=record.engine_version or None)
+    facts = msgspec.structs.replace(facts, command=LaunchCommand.from_argv(record.argv))
+    return _Case(read_file(Path(record.log), exit_status), record.name, facts)
+
+
+def _gpus(spec: str | None) -> GpuSet | None:
+    if spec is None:
+        return None
+    from trimtab.cli.gpus import gpus_named
+
+    return gpus_named(spec, memory_needed=False)
+
+
+def _codes(words: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in words.split(",") if word.strip())

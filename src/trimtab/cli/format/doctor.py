@@ -1,0 +1,71 @@
+"""A diagnosis for a terminal or as JSON: the cause first, its numbers, the lines that show it, the fixed command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trimtab.cli.format.json import dump, findings_value
+from trimtab.engine.command import LaunchCommand, apply_edits
+from trimtab.engine.logs import Log
+from trimtab.messages import msg
+from trimtab.rules.doctor import Diagnosis
+from trimtab.rules.rule import Severity
+from trimtab.rules.runner import Reported
+
+_COLOUR = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
+_PLAIN = "\x1b[0m"
+MOST_OTHERS = 4
+"""Less likely causes that a terminal shows; JSON has them all."""
+
+
+def as_text(found: Diagnosis, log: Log, name: str, lang: str, *, colour: bool = False) -> str:
+    """Lines of text; never empty."""
+    findings = found.report.findings
+    lines: list[str] = []
+    if found.cause is None:
+        lines.append(_healthy(log, name, lang))
+    for finding in findings[: 1 + MOST_OTHERS]:
+        lines += _one(finding, found.command, lang, colour=colour)
+    if len(findings) > 1 + MOST_OTHERS:
+        lines.append(msg("{n} less likely findings: --json shows them", n=len(findings) - 1 - MOST_OTHERS).text(lang))
+    return "\n".join(lines) + "\n"
+
+
+def _healthy(log: Log, name: str, lang: str) -> str:
+    phase = log.facts.phase or msg("nothing of a start")
+    return msg(
+        "{name}: no failure in {lines:,} lines; last seen: {phase}", name=name, lines=log.lines, phase=phase
+    ).text(lang)
+
+
+def _one(found: Reported, command: LaunchCommand | None, lang: str, *, colour: bool) -> list[str]:
+    level = f"{_COLOUR[found.severity]}{found.severity}{_PLAIN}" if colour else str(found.severity)
+    sure = f" ({found.confidence:.0%})" if found.confidence is not None else ""
+    lines = [f"{level} {found.rule.code} {found.rule.name}{sure}", f"  {found.message.text(lang)}"]
+    lines += [f"    {line}" for line in found.evidence]
+    fixed = fixed_command(found, command)
+    if fixed is not None:
+        lines.append("  -> " + msg("start it with: {command}", command=fixed).text(lang))
+    lines.append("  -> " + msg("more: trimtab explain {code}", code=found.rule.code).text(lang))
+    return lines
+
+
+def fixed_command(found: Reported, command: LaunchCommand | None) -> str | None:
+    """The launch as one shell line after the finding's fix; None where it has none."""
+    if found.fix is None or command is None:
+        return None
+    after = apply_edits(command.source.text, found.fix.edits)
+    return after.strip()
+
+
+def as_json(found: Diagnosis, log: Log, name: str, lang: str) -> str:
+    """Schema trimtab.findings/1, likeliest first; a fix edits `command`, and `after` is what it makes of it."""
+    value: dict[str, Any] = findings_value(found.report, lang, found.vllm)
+    for shown, finding in zip(value["findings"], found.report.findings, strict=True):
+        shown["file"] = name
+        shown["cause"] = finding.rule.cause
+        if shown["fix"] is not None:
+            shown["fix"]["after"] = fixed_command(finding, found.command)
+    value["command"] = found.command.source.text if found.command else None
+    value["log"] = {"name": name, "lines": log.lines, "phase": log.facts.phase, "served": log.facts.served}
+    return dump(value)

@@ -1,0 +1,113 @@
+"""Diagnose a log: run the log rules over it and rank what they say. The one entry point of `trimtab doctor` on logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from trimtab.engine.command import LaunchCommand, apply_edits
+from trimtab.engine.logs import Log
+from trimtab.rules import registry
+from trimtab.rules.command.context import CommandContext
+from trimtab.rules.lint import LintFacts, context_of, lint, no_model
+from trimtab.rules.log.context import LogContext
+from trimtab.rules.log.launch import cards_of, launch_of
+from trimtab.rules.rule import Severity, Subject
+from trimtab.rules.runner import Report, Reported, Selection, run
+
+if TYPE_CHECKING:
+    from trimtab.facts.gpu import GpuSet
+    from trimtab.facts.model import ModelFacts
+
+FALLBACK = "failure-not-recognised"
+"""The rule that speaks only where no other one named a cause."""
+
+
+class DoctorFacts(msgspec.Struct, frozen=True):
+    """What is known beside the log: the launch command, vLLM's version, the cards, the model's facts."""
+
+    command: LaunchCommand | None = None
+    vllm: str | None = None
+    gpus: GpuSet | None = None
+    host_gib: float | None = None
+    model_of: Callable[[LaunchCommand], ModelFacts | None] = no_model
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """What the log's rules found, likeliest first; `command` is the launch that findings' fixes edit."""
+
+    report: Report
+    command: LaunchCommand | None
+    vllm: str | None
+
+    @property
+    def cause(self) -> Reported | None:
+        """The likeliest cause of a failure; None where the log is healthy."""
+        errors = [f for f in self.report.findings if f.severity is Severity.ERROR]
+        return errors[0] if errors else None
+
+
+def diagnose(log: Log, facts: DoctorFacts | None = None, selection: Selection | None = None) -> Diagnosis:
+    """Every log rule's word on `log`, likeliest first. Never raises for what the log holds."""
+    known = facts or DoctorFacts()
+    context = context_of_log(log, known)
+    report = run(registry.rules(Subject.LOG), context, selection)
+    found = [_checked(f, context.launch) for f in report.findings]
+    ranked = Report(tuple(_ranked(found, log)), report.not_judged)
+    return Diagnosis(ranked, context.launch.command if context.launch else None, context.version)
+
+
+def context_of_log(log: Log, known: DoctorFacts) -> LogContext:
+    """The log with its launch: the command known from outside, else the one that the log prints."""
+    command = known.command or launch_of(log.facts)
+    if command is None:
+        return LogContext(log)
+    launch = context_of(
+        command,
+        LintFacts(
+            vllm=known.vllm or log.facts.version,
+            gpus=known.gpus or cards_of(log.facts),
+            host_gib=known.host_gib,
+            model_of=known.model_of,
+        ),
+    )
+    return LogContext(log, launch)
+
+
+def _checked(found: Reported, launch: CommandContext | None) -> Reported:
+    """The finding without its fix where the linter or the memory model finds an error in the command that it makes."""
+    if found.fix is None or launch is None:
+        return found
+    command = launch.command
+    edited = apply_edits(command.source.text, found.fix.edits)
+    before, after = (_errors(text, launch) for text in (command.source.text, edited))
+    return found if after <= before else msgspec.structs.replace(found, fix=None)
+
+
+def _errors(text: str, launch: CommandContext) -> set[str]:
+    facts = LintFacts(
+        vllm=launch.version, gpus=launch.gpus, host_gib=launch.host_gib, model_of=lambda command: launch.model
+    )
+    return {f.rule.code for f in lint(text, facts=facts).report.findings if f.severity is Severity.ERROR}
+
+
+def _ranked(findings: Iterable[Reported], log: Log) -> list[Reported]:
+    """The newest start's before an earlier one's, errors first, the surest first, then in the log's order.
+
+    What an earlier start died of is no error where the newest one serves or has a cause of its own.
+    """
+    found = list(findings)
+    named = [f for f in found if f.severity is Severity.ERROR and f.rule.name != FALLBACK]
+    if named:
+        found = [f for f in found if f.rule.name != FALLBACK]
+    begin = log.facts.begin_line
+    if log.facts.served or any((f.line or 0) >= begin for f in named):
+        found = [_earlier(f) if f.line is not None and f.line < begin else f for f in found]
+    return sorted(found, key=lambda f: (f.severity.rank, -(f.confidence or 0.0), f.line or 0, f.rule.code))
+
+
+def _earlier(found: Reported) -> Reported:
+    severity = Severity.INFO if found.severity is Severity.ERROR else found.severity
+    return msgspec.structs.replace(found, severity=severity)

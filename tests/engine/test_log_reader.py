@@ -1,0 +1,158 @@
+"""A whole log as one value: whatever wraps its lines, however it is cut, whoever writes between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trimtab.engine.logs import Access, EntryKind, Phase, read_log
+
+LOGS = Path(__file__).parent / "logs"
+OOM = (LOGS / "h200-0.26-q72-oom.log").read_bytes()
+SERVED = (
+    b"INFO 11-30 03:43:16 [api_server.py:1] vLLM API server version 0.26.0\nINFO:     Application startup complete.\n"
+)
+
+WRAPPERS: dict[str, Callable[[str], str]] = {
+    "compose": lambda line: f"vllm-1  | {line}",
+    "kubectl": lambda line: f"2026-11-30T03:43:16.529346373Z {line}",
+    "cri": lambda line: f"2026-11-30T03:43:16.529346373+00:00 stderr F {line}",
+    "pod": lambda line: f"[pod/vllm-0/server] {line}",
+    "journald": lambda line: f"Nov 30 03:43:16 host vllm[712]: {line}",
+    "json": lambda line: json.dumps({"log": f"{line}\n", "stream": "stderr", "time": "2026-11-30T03:43:16Z"}).replace(
+        '{"log": ', '{"log":'
+    ),
+    "colours": lambda line: f"\x1b[36m{line}\x1b[0m",
+    "windows": lambda line: f"{line}\r",
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_a_log_says_the_same_whatever_wraps_its_lines(wrapper: str) -> None:
+    plain = read_log([OOM])
+    wrapped = "\n".join(WRAPPERS[wrapper](line) for line in OOM.decode().split("\n"))
+    found = read_log([wrapped.encode()])
+    assert [(e.kind, e.line, e.text) for e in found.entries] == [(e.kind, e.line, e.text) for e in plain.entries]
+    assert found.facts == plain.facts
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 4096])
+def test_a_log_says_the_same_however_it_is_cut(size: int) -> None:
+    assert read_log(OOM[i : i + size] for i in range(0, len(OOM), size)) == read_log([OOM])
+
+
+def test_an_exception_has_its_line_its_process_and_its_traceback() -> None:
+    first = read_log([OOM]).of(EntryKind.EXCEPTION)[0]
+    assert (first.line, first.process, first.pid, first.repeats) == (119, "EngineCore", 5299, 2)
+    assert first.text.startswith("torch.OutOfMemoryError: CUDA out of memory.")
+    assert first.frames[-1] == "out = torch.empty(output_shape, dtype=x.dtype, device=x.device)"
+    assert any("profile_run" in frame for frame in first.frames)
+
+
+def test_facts_of_the_launch() -> None:
+    facts = read_log([OOM]).facts
+    assert (facts.version, facts.model, facts.architecture) == ("0.26.0", "/models/qwen2.5-72b", "Qwen2ForCausalLM")
+    assert facts.args["enforce_eager"] is True
+    assert facts.numbers["weights_gib"] == 135.43
+    assert facts.numbers["total_gib"] == 139.8
+    assert (facts.phase, facts.served) == (Phase.COMPILING, False)
+
+
+def test_all_flags_of_an_old_version_are_told_apart_from_given_ones() -> None:
+    line = (
+        "INFO 06-26 07:48:15 api_server.py:176] args: Namespace(host=None, port=8000, model='a/b', "
+        "max_model_len=4096, tensor_parallel_size=2, enforce_eager=False, lora_modules=None, stop=['x'])\n"
+    )
+    facts = read_log([line.encode()]).facts
+    assert facts.all_args
+    assert facts.model == "a/b"
+    assert facts.args["tensor_parallel_size"] == 2
+    assert facts.args["enforce_eager"] is False
+
+
+def test_two_workers_that_write_at_once_keep_their_tracebacks() -> None:
+    def worker(rank: int, text: str) -> str:
+        return f"(Worker_TP{rank} pid={90 + rank}) ERROR 11-30 03:43:16 [multiproc_executor.py:7] {text}"
+
+    both = [
+        "Traceback (most recent call last):",
+        '  File "/x/worker.py", line {n}, in load_model',
+        "ValueError: rank {n}",
+    ]
+    lines = [worker(rank, text.format(n=rank)) for text in both for rank in (0, 1)]
+    found = read_log(["\n".join(lines).encode()]).of(EntryKind.EXCEPTION)
+    assert [(e.process, e.text, e.frames) for e in found] == [
+        (f"Worker_TP{n}", f"ValueError: rank {n}", (f'File "/x/worker.py", line {n}, in load_model',)) for n in (0, 1)
+    ]
+
+
+def test_ray_and_torch_name_their_ranks() -> None:
+    text = (
+        "\x1b[36m(RayWorkerWrapper pid=312, ip=10.0.0.2)\x1b[0m ERROR 06-22 20:16:34 worker_base.py:464] "
+        "ValueError: one\n"
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/x/a.py", line 1, in go\n'
+        "[rank1]: RuntimeError: two\n"
+    )
+    found = read_log([text.encode()]).of(EntryKind.EXCEPTION)
+    assert [(e.process, e.text) for e in found] == [
+        ("RayWorkerWrapper", "ValueError: one"),
+        ("rank1", "RuntimeError: two"),
+    ]
+
+
+def test_a_line_of_ten_megabytes_and_nul_bytes() -> None:
+    text = SERVED + b"x" * 10_000_000 + b"\n\0\0ValueError: \0after\0\n"
+    found = read_log(text[i : i + 65536] for i in range(0, len(text), 65536))
+    assert found.lines == 4
+    assert [(e.line, e.text) for e in found.of(EntryKind.EXCEPTION)] == [(4, "ValueError: after")]
+
+
+def test_many_different_errors_are_bounded() -> None:
+    words = (
+        "abcdefghijklmnop"[n % 16] + "abcdefghijklmnop"[n // 16 % 16] + "abcdefghijklmnop"[n // 256]
+        for n in range(4096)
+    )
+    found = read_log([b"".join(f"ValueError: {word}\n".encode() for word in words)])
+    assert found.cut
+    assert len(found.entries) == 1000
+
+
+def test_what_is_told_again_is_counted() -> None:
+    found = read_log([b"ValueError: same\n" * 50])
+    assert [(e.text, e.repeats) for e in found.entries] == [("ValueError: same", 50)]
+
+
+def test_lines_of_a_serving_engine_are_passed_over_and_its_errors_not() -> None:
+    quiet = (
+        b"(APIServer pid=1) INFO 11-30 03:43:16 [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s\n"
+        b'(APIServer pid=1) INFO:     10.0.0.1:5 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+    )
+    error = b"(EngineCore pid=2) ERROR 11-30 03:43:16 [core.py:1] RuntimeError: late\n"
+    found = read_log([SERVED, *[quiet * 100] * 300, error])
+    assert [(e.line, e.text) for e in found.of(EntryKind.EXCEPTION)] == [(60_003, "RuntimeError: late")]
+    assert found.facts.served
+
+
+def test_a_restart_after_long_service_is_a_start_of_its_own() -> None:
+    quiet = b"INFO 11-30 03:43:16 [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s\n"
+    again = b"INFO 11-30 04:00:00 [api_server.py:1] vLLM API server version 0.27.0\n"
+    found = read_log([SERVED, *[quiet * 100] * 300, again, b"ValueError: second\n"])
+    assert (found.facts.version, found.facts.starts, found.facts.served) == ("0.27.0", 2, False)
+    assert found.facts.begin_line == 30_003
+    assert [e.start for e in found.of(EntryKind.EXCEPTION)] == [2]
+
+
+def test_answers_of_400_and_above_are_counted() -> None:
+    line = b'INFO:     10.0.0.1:5 - "POST /v1/completions HTTP/1.1" 404 Not Found\n'
+    assert read_log([SERVED + line * 3]).accesses == (Access(404, "/v1/completions", 3, 3),)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"\0", b"\xff\xfe\n" * 9, b"no newline"])
+def test_no_log_at_all(data: bytes) -> None:
+    found = read_log([data])
+    assert found.facts.starts == 0
+    assert not found.of(EntryKind.EXCEPTION, EntryKind.ERROR)
