@@ -21,8 +21,9 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: CommandContext) -> Iterator[Finding]:
     if not any(layer.recurrent for layer in context.require_model().layers):
         return
-    given = context.integer("max-num-batched-tokens") is not None  # else the card's memory decides the default
-    case = context.shape if given else context.memory
+    given = context.integer("max-num-batched-tokens") is not None
+    unsure = not given and not (context.gpus and context.gpus.memory_known)  # the card decides the default
+    case = context.shape if given or unsure else context.memory
     report = case.budget() if case else None
     if report is None or report.settings.mamba_cache_mode != "align":
         return
@@ -30,15 +31,25 @@ def check(context: CommandContext) -> Iterator[Finding]:
     if block <= tokens:
         return
     enough = next(n for n in (1 << k for k in range(31)) if n >= block)
-    yield Finding(
-        msg(
-            "{tokens} batched tokens are fewer than the {block} of this hybrid's attention block",
-            zh="批处理 token 数 {tokens} 小于该混合模型的注意力块大小 {block}",
+    said = msg(
+        "{tokens} batched tokens are fewer than the {block} of this hybrid's attention block",
+        zh="批处理 token 数 {tokens} 小于该混合模型的注意力块大小 {block}",
+        tokens=tokens,
+        block=block,
+    )
+    if unsure:
+        said = msg(
+            "{tokens} batched tokens, the default of most cards, are fewer than the {block} of this hybrid's attention "
+            "block",
+            zh="多数显卡默认的批处理 token 数 {tokens} 小于该混合模型的注意力块大小 {block}",
             tokens=tokens,
             block=block,
-        ),
+        )
+    yield Finding(
+        said,
         context.place("max-num-batched-tokens", "enable-prefix-caching"),
         fix_to(context, Remedy("max-num-batched-tokens", enough)),
+        severity=Severity.WARNING if unsure else None,
     )
 
 

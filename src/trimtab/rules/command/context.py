@@ -129,11 +129,11 @@ class CommandContext(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def shape(self) -> WhatIf | None:
-        """The memory model; where no memory is known on cards of 80 GiB, for what no card decides, as block sizes."""
+        """The memory model; where none is known on cards of 40 GiB: for block sizes and the defaults of most cards."""
         from trimtab.plan.memory import Card
 
         known = self.gpus is not None and self.gpus.memory_known
-        return self.memory if known else self._case((Card("", 80.0),))
+        return self.memory if known else self._case((Card("", 40.0),))
 
     def _case(self, cards: tuple[Card, ...]) -> WhatIf | None:
         from trimtab.plan.memory import given_of
