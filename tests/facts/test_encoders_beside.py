@@ -46,6 +46,17 @@ MOLMO_7B_D = {
     "max_position_embeddings": 4096, "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
     "qkv_bias": True, "weight_tying": False, "tie_word_embeddings": False, "torch_dtype": "float32",
 }  # fmt: skip
+GEMMA_3N_E4B = {
+    "architectures": ["Gemma3nForConditionalGeneration"], "model_type": "gemma3n", "torch_dtype": "bfloat16",
+    "text_config": {"model_type": "gemma3n_text"},
+    "vision_config": {"model_type": "gemma3n_vision", "hidden_size": 2048},
+    "audio_config": {"model_type": "gemma3n_audio", "hidden_size": 1536},
+}  # fmt: skip
+WHISPER_LARGE_V3 = {
+    **WHISPER, "architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper", "torch_dtype": "float16",
+    "decoder_layers": 32, "decoder_attention_heads": 20, "decoder_ffn_dim": 5120, "vocab_size": 51866,
+    "max_source_positions": 1500, "max_target_positions": 448,
+}  # fmt: skip
 PUBLISHED = {
     "Molmo-7B-D": (MOLMO_7B_D, 8_021_025_280),
     "MiniCPM-V-2_6": (MINICPM_V_26, 8_099_175_152),
@@ -103,7 +114,7 @@ def test_a_cohere_tower_has_a_gated_bridge() -> None:
 
 
 def test_an_unsized_ear_is_said() -> None:
-    config = {"architectures": ["Gemma3nForConditionalGeneration"], "model_type": "gemma3n", "text_config": QWEN,
+    config = {"architectures": ["Idefics3ForConditionalGeneration"], "model_type": "idefics3", "text_config": QWEN,
               "audio_config": {"hidden_size": 1536}}  # fmt: skip
     assert any("audio encoder" in a for a in read_model(config).assumed)
 
@@ -120,5 +131,50 @@ def test_phi3_vision_is_clip_without_its_last_layer_and_a_bridge() -> None:
 
 
 def test_a_tower_that_cannot_be_sized_is_named_though_the_config_does_not_mention_it() -> None:
-    config = {**QWEN, "architectures": ["Phi4MMForCausalLM"], "model_type": "phi4mm", "torch_dtype": "bfloat16"}
+    config = {**QWEN, "architectures": ["Glm5NextForConditionalGeneration"], "torch_dtype": "bfloat16"}
     assert any("vision tower" in fact for fact in read_model(config).missing)
+
+
+PHI4_MM = {
+    "architectures": ["Phi4MMForCausalLM"], "model_type": "phi4mm", "torch_dtype": "bfloat16", "hidden_size": 3072,
+    "intermediate_size": 8192, "num_hidden_layers": 32, "num_attention_heads": 24, "num_key_value_heads": 8,
+    "vocab_size": 200064, "tie_word_embeddings": True, "max_position_embeddings": 131072, "sliding_window": 262144,
+    "audio_processor": {"name": "cascades", "config": {
+        "attention_dim": 1024, "attention_heads": 16, "kernel_size": 3, "linear_units": 1536, "num_blocks": 24,
+        "nemo_conv_settings": {"conv_channels": 1024}, "relative_attention_bias_args": {"t5_bias_max_distance": 500}}},
+}  # fmt: skip
+
+
+def test_phi4_multimodal_hears_with_a_conformer_and_two_projections() -> None:
+    found = towers(PHI4_MM)
+    in_transformers, reaches_500_not_1000 = 466_432_256, 500 * 2 * 16
+    assert sum(w.parameters for w in found["audio"].weights) == in_transformers - reaches_500_not_1000
+    assert found["vision"].layers == 26
+
+
+def test_gemma4_hears_with_a_conformer() -> None:
+    config = {
+        "architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4",
+        "text_config": {**QWEN, "model_type": "gemma4_text", "head_dim": 128}, "audio_config": {
+            "model_type": "gemma4_audio", "hidden_size": 1024},
+    }  # fmt: skip
+    in_transformers = 304_824_608
+    assert sum(w.parameters for w in towers(config)["audio"].weights) == in_transformers + 1536 * QWEN["hidden_size"]
+
+
+def test_whisper_caches_the_text_and_the_audio() -> None:
+    facts = read_model(WHISPER_LARGE_V3)
+    assert [layer.attention.cross for layer in facts.layers[:2] if layer.attention] == [False, True]
+    assert facts.kv_elements_per_token() == 32 * 2 * 1280
+    assert facts.max_positions == 448
+
+
+def test_gemma_3n_sees_and_hears_as_transformers_counts() -> None:
+    found = towers(GEMMA_3N_E4B)
+    mobilenet, its_embedder, conformer, its_other_embedder = 294_126_912, 4_460_544, 681_348_640, 3_345_408
+    assert sum(w.parameters for w in found["vision"].weights) == mobilenet + its_embedder
+    assert sum(w.parameters for w in found["audio"].weights) == conformer + its_other_embedder
+
+
+def test_whisper_has_the_weights_that_transformers_counts() -> None:
+    assert read_model(WHISPER_LARGE_V3).parameters == 1_543_490_560

@@ -13,11 +13,15 @@ RecurrentKind = Literal["mamba1", "mamba2", "gdn", "kda", "lightning", "short_co
 
 
 class Indexer(msgspec.Struct, frozen=True):
-    """DeepSeek sparse attention's indexer: its own small key cache, one key of `head_dim` per token, in fp8."""
+    """Sparse attention's indexer: its own small key cache, one key of `head_dim` per token.
+
+    `element`: "fp8" with one scale per 128 numbers (DeepSeek), or 16 bit ("kv", MiniMax M3).
+    """
 
     heads: int
     head_dim: int
     top_k: int
+    element: Literal["fp8", "kv"] = "fp8"
 
 
 class SideCache(msgspec.Struct, frozen=True):

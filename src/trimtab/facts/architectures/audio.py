@@ -60,8 +60,26 @@ def minicpmo_audio(top: Keys, a: Keys, text_hidden: int) -> Tower:
     return _tower(a, width, (*weights, *_layers(a, width), _norm("layer_norm", width), *projector), None)
 
 
+def voxtral_audio(top: Keys, a: Keys, text_hidden: int) -> Tower:
+    """Whisper's encoder, four of its outputs side by side into two layers (voxtral.py)."""
+    width, weights = _stem(a, positions=True)
+    wide = width * (a.integer("downsample_factor", low=1) or 4)
+    adapter = (
+        matrix("audio_language_adapter.w_in", "projector", text_hidden, wide),
+        matrix("audio_language_adapter.w_out", "projector", text_hidden, text_hidden),
+    )
+    return _tower(a, width, (*weights, *_layers(a, width), _norm("layer_norm", width), *adapter), 375)
+
+
+def whisper_encoder(keys: Keys) -> Tower:
+    """Whisper's own encoder (whisper.py WhisperEncoder)."""
+    width, weights = _stem(keys, positions=True)
+    weights = (*weights, *_layers(keys, width), _norm("layer_norm", width))
+    return _tower(keys, width, weights, keys.integer("max_source_positions") or SECONDS_30)
+
+
 def _stem(a: Keys, *, positions: bool) -> tuple[int, tuple[Weight, ...]]:
-    width, bins = a.required("d_model"), a.integer("num_mel_bins", low=1) or 80
+    width, bins = a.required("d_model", "hidden_size"), a.integer("num_mel_bins", low=1) or 80
     weights = [
         matrix("conv1", "audio", width, bins * 3, bias=True),
         matrix("conv2", "audio", width, width * 3, bias=True),
@@ -73,8 +91,8 @@ def _stem(a: Keys, *, positions: bool) -> tuple[int, tuple[Weight, ...]]:
 
 def _layers(a: Keys, width: int) -> tuple[Weight, ...]:
     """Whisper's encoder layers; the keys have no bias (whisper.py WhisperEncoderLayer)."""
-    heads = a.integer("encoder_attention_heads", low=1) or 16
-    inner = a.integer("encoder_ffn_dim", low=1) or 4 * width
+    heads = a.integer("encoder_attention_heads", "num_attention_heads", low=1) or 16
+    inner = a.integer("encoder_ffn_dim", "intermediate_size", low=1) or 4 * width
     split = Span(width, heads)
     block = (
         Weight("layers.self_attn.qkv", "audio", (split, split, split), width, "rows"),
@@ -94,4 +112,6 @@ def _norm(name: str, width: int) -> Weight:
 
 def _tower(a: Keys, width: int, weights: tuple[Weight, ...], tokens: int | None) -> Tower:
     layers = a.integer("encoder_layers", "num_hidden_layers", low=1, high=1024) or 32
-    return Tower("audio", weights, width, a.integer("encoder_ffn_dim", low=1) or 4 * width, layers, tokens)
+    return Tower(
+        "audio", weights, width, a.integer("encoder_ffn_dim", "intermediate_size", low=1) or 4 * width, layers, tokens
+    )

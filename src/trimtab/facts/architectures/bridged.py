@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from trimtab.facts.architectures.blocks import matrix, norm
+from trimtab.facts.architectures.shape import LARGEST_WIDTH
 from trimtab.facts.architectures.towers import Vit, VitShape, two_layers, vit_shape, vit_weights
 from trimtab.facts.keys import Keys
 from trimtab.facts.layers import Tower
@@ -63,18 +64,95 @@ def aya_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
 
 
 def kimi_k25_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
-    """Kimi-K2.5's MoonViT of images and clips, its projector replicated (kimi_k25_vit.py)."""
+    """The MoonViT of images and clips of Kimi K2.5 and K3, its projector replicated (kimi_k25_vit.py)."""
     s = vit_shape(v)
     side = v.integer("init_pos_emb_height", low=1) or 64
+    attention = v.integer("qkv_hidden_size", low=1, high=LARGEST_WIDTH) or 0
+    shape = replace(s, positions=side * side, attention=attention)
+    rms = v.text("norm_type") == "rmsnorm"
+    kind = Vit(
+        bias=v.flag("attn_bias", default=True), mlp_bias=v.flag("linear_bias", default=True), norm_bias=not rms,
+        patch_bias=v.flag("patch_embed_proj_bias", default=True),
+    )  # fmt: skip
+    second = v.text("mm_projector_type") == "patchmergerv2"
     wide = s.hidden * 4
-    shape = replace(s, positions=side * side)
-    first, second = two_layers(wide, wide, text_hidden, bias=True)
+    projector = tuple(replace(w, split="none") for w in two_layers(wide, wide, text_hidden, bias=not second))
+    if second:
+        projector += (norm("mm_projector.post_norm", text_hidden, part="projector"),)
+    else:
+        projector += (norm("mm_projector.pre_norm", s.hidden, bias=True, part="projector"),)
+    return Tower("vision", vit_weights(v, shape, kind) + projector, s.hidden, s.inner, s.layers)
+
+
+def minimax_m3_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """A CLIP of rotary positions over pairs of frames, a projector and a patch merger (minimax_m3/common)."""
+    s = vit_shape(v)
+    own = v.sub("img_token_compression_config") or Keys({})
+    frames, merge = own.integer("temporal_patch_size", low=1) or 2, own.integer("spatial_merge_size", low=1) or 2
+    shape = replace(s, patch_inputs=s.patch_inputs * frames)
+    middle = top.integer("projector_hidden_size", low=1, high=LARGEST_WIDTH) or text_hidden
+    kind = Vit(patch_bias=False, positions=False, pre_norm=True, final_norm=False)
+    weights = vit_weights(v, shape, kind)
+    weights += two_layers(s.hidden, middle, text_hidden, bias=top.flag("multimodal_projector_bias", default=True))
+    weights += two_layers(text_hidden * merge * merge, middle, text_hidden, bias=True)
+    return Tower("vision", weights, s.hidden, s.inner, s.layers)
+
+
+def step3_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Step 3's CLIP-like tower, two down-sampling convolutions and one layer (step3_vl.py)."""
+    s, out = vit_shape(v), v.required("output_hidden_size", high=LARGEST_WIDTH)
     projector = (
-        norm("mm_projector.pre_norm", s.hidden, bias=True, part="projector"),
-        replace(first, split="none"),
-        replace(second, split="none"),
+        matrix("vit_downsampler", "projector", out, s.hidden * 4, bias=True),
+        matrix("vit_downsampler2", "projector", 2 * out, out * 9, bias=True),
+        matrix("vit_large_projector", "projector", text_hidden, 2 * out, bias=top.flag("projector_bias")),
     )
-    return Tower("vision", vit_weights(v, shape, Vit()) + projector, s.hidden, s.inner, s.layers)
+    kind = Vit(class_token=True, final_norm=False)
+    return Tower("vision", vit_weights(v, s, kind) + projector, s.hidden, s.inner, s.layers)
+
+
+def mimo_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """MiMo-V2-Omni's gated blocks with grouped heads, a sink each in windowed ones (mimo_v2_omni.py)."""
+    s = vit_shape(v)
+    heads, kv_heads = s.heads, v.integer("num_key_value_heads", low=1) or s.heads
+    keys_dim, values_dim = v.required("qk_channels"), v.required("kv_channels")
+    spans = (Span(heads * keys_dim, heads), Span(kv_heads * keys_dim, kv_heads), Span(kv_heads * values_dim, kv_heads))
+    block = (
+        *(norm(f"blocks.norm{i}", s.hidden, part="vision") for i in (1, 2)),
+        Weight("blocks.attn.qkv", "vision", spans, s.hidden, "rows", bias=True),
+        Weight("blocks.attn.proj", "vision", (Span(s.hidden),), heads * values_dim, "columns", bias=True),
+        Weight("blocks.mlp.gate_up_proj", "vision", (Span(s.inner), Span(s.inner)), s.hidden, "rows", bias=True),
+        Weight("blocks.mlp.down_proj", "vision", (Span(s.hidden),), s.inner, "columns", bias=True),
+    )
+    windowed = s.layers - len(v.integers("fullatt_block_indexes")) if v.flag("use_sink") else 0
+    wide = s.hidden * (v.integer("spatial_merge_size", low=1) or 2) ** 2
+    weights = (
+        matrix("patch_embed", "vision", s.hidden, s.patch_inputs),
+        *block * s.layers,
+        *(norm("blocks.attn.sinks", heads, part="vision"),) * windowed,
+        norm("merger.ln_q", s.hidden, part="projector"),
+        *two_layers(wide, wide, v.integer("out_hidden_size", low=1, high=LARGEST_WIDTH) or text_hidden, bias=False),
+    )
+    return Tower("vision", weights, s.hidden, s.inner, s.layers)
+
+
+def perception_encoder(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Step 3.7's and Step3-VL-10B's encoder with down-sampling convolutions in it (step_vl.py, step3p7.py)."""
+    width, layers = v.required("width", high=LARGEST_WIDTH), v.required("layers", high=1024)
+    heads, patch = v.required("heads"), v.required("patch_size")
+    inner = int(width * (v.number("mlp_ratio", high=1024) or 4))
+    side = (v.integer("image_size", low=1) or 0) // max(1, patch)
+    s = VitShape(width, layers, heads, inner, 3 * patch * patch, side * side)
+    kind = Vit(
+        patch_bias=False, class_token=v.flag("use_cls_token"), positions=v.flag("use_abs_posemb", default=True),
+        pre_norm=v.flag("use_ln_pre", default=True), final_norm=v.flag("use_ln_post"),
+        layer_scale=v.number("ls_init_value") is not None,
+    )  # fmt: skip
+    projector = (
+        matrix("vit_downsampler1", "projector", 2 * width, 9 * width, bias=True),
+        matrix("vit_downsampler2", "projector", 4 * width, 18 * width, bias=True),
+        matrix("vit_large_projector", "projector", text_hidden, 4 * width, bias=top.flag("projector_bias")),
+    )
+    return Tower("vision", vit_weights(v, s, kind) + projector, width, inner, layers)
 
 
 def _mlp(top: Keys, text_hidden: int) -> tuple[Weight, ...]:

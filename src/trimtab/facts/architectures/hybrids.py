@@ -6,20 +6,12 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from trimtab.facts.architectures.blocks import (
-    attention_weights,
-    hyper_connections,
-    mla_weights,
-    mlp_weights,
-    moe_weights,
-    norm,
-)
-from trimtab.facts.architectures.decoder import Outline, kind_of, latent_attentions, outline
+from trimtab.facts.architectures.blocks import attention_weights, mlp_weights, moe_weights, norm
+from trimtab.facts.architectures.decoder import Outline, kind_of, outline
 from trimtab.facts.architectures.experts import moe_layers, read_moe
 from trimtab.facts.architectures.recurrent import (
     Mixer,
     gated_delta_net,
-    kimi_delta,
     lightning,
     mamba1,
     mamba2,
@@ -98,35 +90,6 @@ def qwen4_exp(keys: Keys, traits: Traits) -> Outline:
     """Qwen3.8-Flash-Next (vllm/models/qwen4_exp): Qwen3-Next's mixers and experts, and more not reckoned yet."""
     keys.missing.append(f"{BESIDE}the n-gram table, indexers and hyper-connections")
     return qwen_next(keys, traits)
-
-
-def kimi_linear(keys: Keys, traits: Traits) -> Outline:
-    """Kimi Linear and GLM-5.3-Flash: KDA, with MLA where `linear_attn_config.full_attn_layers` (from 1) says."""
-    shape = read_shape(keys)
-    moe = read_moe(keys, shape.intermediate)
-    sparse = moe_layers(keys, shape.layers) if moe else [False] * shape.layers
-    own = keys.sub("linear_attn_config")
-    full = set(own.integers("full_attn_layers")) if own is not None else set()
-    types = keys.texts("layer_types")
-    if types:
-        full = {i + 1 for i, t in enumerate(types) if t in ("full_attention", "indexed_attention")}
-    elif own is None:
-        full = {i + 1 for i in range(shape.layers) if i % 4 == 3}
-        keys.assumed.append("MLA in every fourth layer (the config class's rule)")
-    streams = keys.integer("hc_mult") or 0
-    latent = latent_attentions(keys, shape)
-    nope = keys.integer("qk_nope_head_dim") or 0
-    kinds = [("mla" if i + 1 in full else "kda", "moe" if s else "mlp") for i, s in enumerate(sparse)]
-
-    def parts(mixer: str, feed: str) -> LayerFacts:
-        body = recurrent_layer(kimi_delta(keys, shape.hidden))
-        if mixer == "mla":
-            body = LayerFacts(latent[0], mla_weights(shape, latent[0], nope=nope))
-        fed = expert_feed(shape, moe, correction=True) if moe and feed == "moe" else dense_feed(shape)
-        layer = joined(body, fed, shape)
-        return replace(layer, weights=layer.weights + hyper_connections(shape.hidden, streams)) if streams else layer
-
-    return assembled(keys, shape, kinds, parts, traits)
 
 
 def jamba(keys: Keys, traits: Traits) -> Outline:

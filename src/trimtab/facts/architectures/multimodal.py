@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trimtab.facts.architectures import audio, bridged, clips, towers
+from trimtab.facts.architectures import audio, bridged, clips, speech, towers
 from trimtab.facts.architectures.defaults import defaults_for
 from trimtab.facts.keys import BESIDE, Keys
 from trimtab.facts.layers import Tower
@@ -28,14 +28,17 @@ WRAPPERS: dict[str, tuple[str | None, TowerBuilder | None]] = {
     "Glm4vForConditionalGeneration": ("Glm4ForCausalLM", towers.glm4v_vision),
     "Glm4vMoeForConditionalGeneration": ("Glm4MoeForCausalLM", towers.glm4v_vision),
     "Llama4ForConditionalGeneration": ("Llama4ForCausalLM", towers.llama4_vision),
-    "Gemma3nForConditionalGeneration": ("Gemma3nForCausalLM", None),
+    "Gemma3nForConditionalGeneration": ("Gemma3nForCausalLM", clips.gemma3n_vision),
     "Gemma4ForConditionalGeneration": ("Gemma4ForCausalLM", towers.gemma4_vision),
     "Glm5NextForConditionalGeneration": ("Glm5NextForCausalLM", None),
-    "Step3VLForConditionalGeneration": ("Step3TextForCausalLM", None),
-    "Step3p7ForConditionalGeneration": ("Step3p5ForCausalLM", None),
+    "Step3VLForConditionalGeneration": ("Step3TextForCausalLM", bridged.step3_vision),
+    "StepVLForConditionalGeneration": (None, bridged.perception_encoder),
+    "Step3p7ForConditionalGeneration": ("Step3p5ForCausalLM", bridged.perception_encoder),
+    "MiniMaxM3SparseForConditionalGeneration": ("MiniMaxM3SparseForCausalLM", bridged.minimax_m3_vision),
+    "KimiK3ForConditionalGeneration": ("KimiLinearForCausalLM", bridged.kimi_k25_vision),
     "Phi3VForCausalLM": ("Phi3ForCausalLM", clips.phi3_vision),
     "MolmoForCausalLM": ("MolmoForCausalLM", clips.molmo_vision),
-    "Phi4MMForCausalLM": ("Phi3ForCausalLM", None),
+    "Phi4MMForCausalLM": ("Phi3ForCausalLM", clips.phi4_vision),
     "MiniCPMO": ("Qwen2ForCausalLM", bridged.minicpm_vision),
     "Idefics3ForConditionalGeneration": (None, towers.idefics3_vision),
     "SmolVLMForConditionalGeneration": (None, towers.idefics3_vision),
@@ -45,8 +48,9 @@ WRAPPERS: dict[str, tuple[str | None, TowerBuilder | None]] = {
     "DeepseekVLV2ForCausalLM": (None, bridged.deepseek_vl2_vision),
     "DeepseekOCRForCausalLM": (None, bridged.deepseek_ocr_vision),
     "Qwen2AudioForConditionalGeneration": (None, None),
+    "VoxtralForConditionalGeneration": (None, None),
     "MllamaForConditionalGeneration": ("MllamaForCausalLM", towers.mllama_vision),
-    "MiMoV2OmniForCausalLM": ("MiMoV2ForCausalLM", None),
+    "MiMoV2OmniForCausalLM": ("MiMoV2ForCausalLM", bridged.mimo_vision),
     "KimiVLForConditionalGeneration": ("DeepseekV3ForCausalLM", towers.moon_vision),
     "KimiK25ForConditionalGeneration": ("DeepseekV3ForCausalLM", bridged.kimi_k25_vision),
     "MiniCPMV": (None, bridged.minicpm_vision),
@@ -56,7 +60,7 @@ WRAPPERS: dict[str, tuple[str | None, TowerBuilder | None]] = {
 }
 """Architecture -> its decoder (None: as the nested config says) and its tower's builder (None: size not known)."""
 
-ALWAYS_SEES = ("DeepseekOCRForCausalLM", "Phi3VForCausalLM", "MolmoForCausalLM")
+ALWAYS_SEES = ("DeepseekOCRForCausalLM", "Phi3VForCausalLM", "MolmoForCausalLM", "Phi4MMForCausalLM")
 """Architectures whose tower is of one size, whatever their config says of it."""
 HEARING: dict[str, TowerBuilder] = {
     "Qwen2AudioForConditionalGeneration": audio.qwen2_audio,
@@ -64,6 +68,11 @@ HEARING: dict[str, TowerBuilder] = {
     "Qwen2_5OmniForConditionalGeneration": audio.qwen25_omni_audio,
     "Qwen3OmniMoeForConditionalGeneration": audio.qwen3_omni_audio,
     "MiniCPMO": audio.minicpmo_audio,
+    "VoxtralForConditionalGeneration": audio.voxtral_audio,
+    "Gemma3nForConditionalGeneration": speech.gemma3n_audio,
+    "Gemma4ForConditionalGeneration": speech.gemma4_audio,
+    "Phi4MMForCausalLM": speech.phi4_audio,
+    "MiMoV2OmniForCausalLM": speech.mimo_audio,
 }
 """Architecture -> the builder of its audio encoder."""
 
@@ -120,7 +129,14 @@ def build_towers(top: Keys, architecture: str, text_hidden: int) -> tuple[Tower,
         seen = _tower(outer, Keys({}), WRAPPERS[architecture][1], architecture, text_hidden)
     elif seen is None and WRAPPERS[architecture][1] is None and architecture not in HEARING:
         outer.missing.append(f"{BESIDE}the vision tower's weights ({architecture})")
-    heard = _tower(outer, outer.sub("audio_config"), HEARING.get(architecture), architecture, text_hidden, "audio")
+    heard = _tower(
+        outer,
+        outer.sub("audio_config", "audio_processor"),
+        HEARING.get(architecture),
+        architecture,
+        text_hidden,
+        "audio",
+    )
     return tuple(tower for tower in (seen, heard) if tower is not None)
 
 

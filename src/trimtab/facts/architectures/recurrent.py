@@ -104,20 +104,29 @@ def _mamba2_head_dim(keys: Keys, hidden: int, heads: int) -> int:
 
 
 def kimi_delta(keys: Keys, hidden: int, *, name: str = "self_attn") -> Mixer:
-    """Kimi Delta Attention (gdn/kimi_gdn_linear_attn.py); its recurrent state is float32."""
+    """Kimi Delta Attention (gdn/kimi_gdn_linear_attn.py); its recurrent state is float32.
+
+    Kimi K3's gate has full rank, and its convolution is held in float32 (models/kimi_k3/nvidia/kda.py).
+    """
     own = keys.sub("linear_attn_config") or keys
     heads = own.required("linear_num_heads", "num_heads")
     head_dim = own.required("linear_head_dim", "head_dim")
     kernel = own.required("linear_conv_kernel_dim", "short_conv_kernel_size")
     span, per_head = Span(heads * head_dim, heads), Span(heads, heads)
+    gate: tuple[Weight, ...] = (
+        matrix(f"{name}.g_a_proj", "mamba", head_dim, hidden),
+        Weight(f"{name}.g_b_proj", "mamba", (span,), head_dim, "rows"),
+    )
+    conv = 2
+    if own.flag("use_full_rank_gate"):
+        gate, conv = (Weight(f"{name}.g_proj", "mamba", (span,), hidden, "rows"),), 4
     weights = (
         Weight(f"{name}.in_proj_qkv", "mamba", (span, span, span), hidden, "rows"),
         matrix(f"{name}.f_a_proj", "mamba", head_dim, hidden),
         Weight(f"{name}.f_b_proj", "mamba", (span,), head_dim, "rows"),
         Weight(f"{name}.b_proj", "mamba", (per_head,), hidden, "rows"),
-        matrix(f"{name}.g_a_proj", "mamba", head_dim, hidden),
-        Weight(f"{name}.g_b_proj", "mamba", (span,), head_dim, "rows"),
-        Weight(f"{name}.conv1d", "mamba", (span, span, span), kernel, "rows", packable=False),
+        *gate,
+        Weight(f"{name}.conv1d", "mamba", (span, span, span), kernel, "rows", packable=False, element_bytes=conv),
         Weight(f"{name}.A_log", "mamba", (per_head,), split="rows", element_bytes=4),
         Weight(f"{name}.dt_bias", "mamba", (span,), split="rows", element_bytes=4),
         norm(f"{name}.o_norm", head_dim, part="mamba"),

@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from trimtab.facts.architectures import clips, deepseek_v4, eagle, encoders, hybrids, mixed, step
+from trimtab.facts.architectures import (
+    clips,
+    deepseek_v4,
+    eagle,
+    encoders,
+    hybrids,
+    kimi,
+    minimax_m3,
+    mixed,
+    nas,
+    step,
+    whisper,
+)
 from trimtab.facts.architectures.decoder import Outline, build_decoder
 from trimtab.facts.architectures.drafts import with_drafts
 from trimtab.facts.architectures.multimodal import WRAPPERS, build_towers, decoder_architecture
@@ -21,8 +33,8 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
     "Qwen3_5ForCausalLM": (hybrids.qwen_next, LLAMA),
     "Qwen3_5MoeForCausalLM": (hybrids.qwen_next, LLAMA),
     "Qwen4ExpForCausalLM": (hybrids.qwen4_exp, LLAMA),
-    "KimiLinearForCausalLM": (hybrids.kimi_linear, LLAMA),
-    "Glm5NextForCausalLM": (hybrids.kimi_linear, NOPE),
+    "KimiLinearForCausalLM": (kimi.kimi_linear, LLAMA),
+    "Glm5NextForCausalLM": (kimi.kimi_linear, NOPE),
     "JambaForCausalLM": (hybrids.jamba, NOPE),
     "MambaForCausalLM": (hybrids.pure_mamba, TIED),
     "FalconMambaForCausalLM": (hybrids.pure_mamba, TIED),
@@ -49,6 +61,9 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
         ),
         (eagle.eagle3, LLAMA),
     ),
+    "WhisperForConditionalGeneration": (whisper.whisper, LLAMA),
+    "DeciLMForCausalLM": (nas.deci_lm, LLAMA),
+    "MiniMaxM3SparseForCausalLM": (minimax_m3.minimax_m3, LLAMA),
     "DeepseekV4ForCausalLM": (deepseek_v4.deepseek_v4, LLAMA),
     "Step3TextForCausalLM": (step.step3, LLAMA),
     "Step3p5ForCausalLM": (step.step3p5, LLAMA),
@@ -102,5 +117,5 @@ def build(top: Keys, text: Keys, architecture: str) -> Outline:
         top.missing.append(f"architecture {architecture}")
         return build_decoder(text, LLAMA)
     found = builder(text, traits)
-    found = replace(found, towers=build_towers(top, architecture, found.shape.hidden))
+    found = replace(found, towers=found.towers + build_towers(top, architecture, found.shape.hidden))
     return with_drafts(found, text, inner)

@@ -16,6 +16,8 @@ class Vit(msgspec.Struct, frozen=True):
 
     gated: bool = False
     bias: bool = True
+    mlp_bias: bool | None = None
+    """None: as `bias`."""
     norm_bias: bool = True
     patch_bias: bool = True
     class_token: bool = False
@@ -34,6 +36,8 @@ class VitShape(msgspec.Struct, frozen=True):
     inner: int
     patch_inputs: int
     positions: int
+    attention: int = 0
+    """Width of all heads together, where it is not the hidden width."""
 
 
 def vit_shape(v: Keys) -> VitShape:
@@ -67,15 +71,16 @@ def vit_weights(v: Keys, s: VitShape, kind: Vit, *, qk_norm: bool = False) -> tu
 
 
 def _vit_block(s: VitShape, kind: Vit, qk_norm: bool) -> list[Weight]:
-    head = s.hidden // max(1, s.heads) * s.heads
+    head = s.attention or s.hidden // max(1, s.heads) * s.heads
     span = Span(head, s.heads)
     up = (Span(s.inner), Span(s.inner)) if kind.gated else (Span(s.inner),)
+    mlp_bias = kind.bias if kind.mlp_bias is None else kind.mlp_bias
     block = [norm(f"blocks.norm{i}", s.hidden, bias=kind.norm_bias, part="vision") for i in (1, 2)]
     block += [
         Weight("blocks.attn.qkv", "vision", (span, span, span), s.hidden, "rows", bias=kind.bias),
         Weight("blocks.attn.proj", "vision", (Span(s.hidden),), head, "columns", bias=kind.bias),
-        Weight("blocks.mlp.fc1", "vision", up, s.hidden, "rows", bias=kind.bias),
-        Weight("blocks.mlp.fc2", "vision", (Span(s.hidden),), s.inner, "columns", bias=kind.bias),
+        Weight("blocks.mlp.fc1", "vision", up, s.hidden, "rows", bias=mlp_bias),
+        Weight("blocks.mlp.fc2", "vision", (Span(s.hidden),), s.inner, "columns", bias=mlp_bias),
     ]
     if qk_norm:
         block += [norm(f"blocks.attn.{n}_norm", s.hidden, part="vision") for n in ("q", "k")]

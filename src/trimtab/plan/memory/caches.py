@@ -122,7 +122,8 @@ def _caches(
     found.append(_attention_cache(attention, settings, element, block))
     if attention.indexer is not None and mla_is_latent(settings.version):
         keys = attention.indexer.head_dim
-        found.append(LayerCache("full", block, block * (keys + keys // 128 * INDEXER_SCALE_BYTES)))
+        row = keys + keys // 128 * INDEXER_SCALE_BYTES if attention.indexer.element == "fp8" else keys * 2
+        found.append(LayerCache("full", block, block * row))
     return found
 
 

@@ -244,14 +244,16 @@ def _kv_dtype(given: Given, version: Release, model: ModelFacts) -> str:
 def _block_size(version: Release, engine: Engine, model: ModelFacts, cards: Sequence[Card], kv_dtype: str) -> int:
     """16 tokens; what MLA's kernels ask for; 128 on the CPU (platforms/cuda.py, cpu.py and each backend's sizes).
 
-    FlashMLA 64 (Hopper up to 0.11, fp8 caches, sparse MLA), CUTLASS MLA 128 (Blackwell, 0.10 to 0.16), FlashInfer
-    MLA 32 (Blackwell, later).
+    FlashMLA 64 (Hopper up to 0.11, fp8 caches, sparse MLA), MiniMax M3's sparse attention 128, CUTLASS MLA 128
+    (Blackwell, 0.10 to 0.16), FlashInfer MLA 32 (Blackwell, later).
     """
     if cards and cards[0].vendor == "cpu":
         return 128 if version >= (0, 12) else 16
     attention = next((x.attention for x in model.layers if x.attention), None)
     if is_packed(model.layers):
         return 256
+    if any(x.attention and x.attention.indexer and x.attention.indexer.element == "kv" for x in model.layers):
+        return 128
     if attention is None or attention.kv_lora_rank is None or engine == "V0" or not cards:
         return 16
     if attention.indexer is not None:
