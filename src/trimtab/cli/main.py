@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
     "flags": "trimtab.cli.flags:app",
     "budget": "trimtab.cli.budget:run",
     "lint": "trimtab.cli.lint:run",
+    "check": "trimtab.cli.check:run",
     "up": "trimtab.cli.up:run",
     "engine": "trimtab.cli.engine:app",
     "plan": "trimtab.cli.plan:run",

@@ -16,6 +16,7 @@ from trimtab.cli.format import plan as plan_format
 from trimtab.cli.launch import Launch, Wanted, demo_launch, launch_of
 from trimtab.cli.notes import Notes
 from trimtab.cli.precheck import check_before_start
+from trimtab.cli.preflight import require_sound_host
 from trimtab.cli.progress import drawn
 from trimtab.cli.settings import dirs, lang
 from trimtab.cli.starting import Starting
@@ -41,6 +42,7 @@ class Place(msgspec.Struct, frozen=True):
     port: int | None
     devices: tuple[str, ...]
     share: bool
+    force: bool = False
 
 
 def run(
@@ -58,6 +60,7 @@ def run(
     concurrency: options.Concurrency = None,
     check: options.VerifyWhenReady = True,
     detach: options.Detach = False,
+    force: options.Force = False,
 ) -> int:
     """Serve a model: plan, start vLLM, verify, print base URL, key and model id, and stay until Ctrl-C."""
     if demo and subject is not None:
@@ -71,7 +74,7 @@ def run(
     if not host.strip():
         raise UsageError(msg("--host is empty"), hint=msg("Name an address of this host, such as 127.0.0.1."))
     require_address(host)
-    place = Place(name, host, port, chosen, share)
+    place = Place(name, host, port, chosen, share, force)
     if port is not None:
         require_free(host, port)
     if detach:
@@ -110,6 +113,7 @@ def _prepared(subject: str | None, rest: list[str] | None, wanted: Wanted, *, de
 def serve(launch: Launch, place: Place, *, check: bool) -> int:
     """Start the engine under supervision and stay; 0 when told to stop. EngineError when it failed or crashed."""
     host, port = _address(launch.command, place)
+    require_sound_host(launch, host, port, force=place.force)
     if launch.plan is not None:
         print(plan_format.text(launch.plan, lang()), flush=True)
     wish = registry.Wish(

@@ -32,12 +32,16 @@ class Gpu(msgspec.Struct, frozen=True):
 
 
 class Gpus(msgspec.Struct, frozen=True):
-    """All cards; empty with a `reason` where none can be seen. `cuda_version`: the newest that the driver serves."""
+    """All cards; empty with a `reason` where none can be seen, and NVML's own number for it in `refused`.
+
+    `cuda_version`: the newest that the driver serves.
+    """
 
     cards: tuple[Gpu, ...]
     driver_version: str | None = None
     cuda_version: tuple[int, int] | None = None
     reason: Message | None = None
+    refused: int | None = None
 
 
 class NvmlError(Exception):
@@ -161,12 +165,12 @@ def read_gpus(nvml: Nvml | None = None) -> Gpus:
     try:
         source.start()
     except NvmlError as error:
-        return Gpus((), reason=_why_none(error))
+        return Gpus((), reason=_why_none(error), refused=error.code)
     try:
         driver, cuda = source.driver_version(), source.cuda_version()
         cards = tuple(_card(source, index) for index in range(source.count()))
     except NvmlError as error:
-        return Gpus((), reason=_why_none(error))
+        return Gpus((), reason=_why_none(error), refused=error.code)
     finally:
         source.stop()
     version = (cuda // 1000, cuda % 1000 // 10)

@@ -59,6 +59,15 @@ def read_host(root: Path = Path("/")) -> HostFacts:
     )
 
 
+def thread_limit(root: Path = Path("/")) -> tuple[int, int] | None:
+    """How many threads this container may have and has (pids.max, pids.current); None without a limit."""
+    for group in _groups(root):
+        most, now = _text(group / "pids.max").strip(), _text(group / "pids.current").strip()
+        if most.isdigit():
+            return int(most), int(now) if now.isdigit() else 0
+    return None
+
+
 def free_disk_bytes(path: Path) -> int:
     """Free bytes where `path` is or would be made."""
     existing = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
@@ -110,7 +119,9 @@ def _groups(root: Path) -> list[Path]:
     base, found = root / "sys/fs/cgroup", list[Path]()
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
-        tops = [base] if not controllers else [base / c for c in controllers.split(",") if c in ("memory", "cpu")]
+        tops = (
+            [base] if not controllers else [base / c for c in controllers.split(",") if c in ("memory", "cpu", "pids")]
+        )
         for top in tops:
             place = top / path.lstrip("/")
             found += [place, *(p for p in place.parents if p == top or top in p.parents)]

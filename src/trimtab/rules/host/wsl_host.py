@@ -1,11 +1,12 @@
-"""This is Windows' Linux (WSL): pinned memory is off, and Windows shares the card.
+"""This is Windows' Linux (WSL): Windows shares the card, and pinned memory may be off.
 
 What it does: reads the kernel's name.
-Why it matters: vLLM switches pinned memory off, transfers are slower, and the display takes part of the card's
-    memory; the machine sleeps and its clock stops.
-How to fix: nothing for trials; give WSL enough memory in .wslconfig, and serve from Linux where speed matters.
+Why it matters: vLLM before 0.24 switches pinned memory off (later ones with kernels before 4.19.121), transfers are
+    slower, and the display takes part of the card's memory.
+How to fix: nothing for trials; else give WSL enough memory in .wslconfig, and serve from Linux where speed matters.
 When to ignore: for trials, which it does not hinder.
-Sources: vllm/utils/platform_utils.py (is_pin_memory_available), vLLM 0.33; NVIDIA CUDA on WSL user guide.
+Sources: vllm/platforms/cuda.py and interface.py (is_pin_memory_available), vLLM 0.23 and 0.33; NVIDIA CUDA on WSL
+    user guide.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ def check(context: HostContext) -> Iterator[Finding]:
     if context.record.wsl:
         yield Finding(
             msg(
-                "WSL: vLLM uses no pinned memory here, and Windows holds part of the card's memory",
-                zh="WSL：vLLM 在此不使用锁页内存，且 Windows 占用一部分显存",
+                "WSL: vLLM before 0.24 uses no pinned memory here, and Windows holds part of the card's memory",
+                zh="WSL：0.24 之前的 vLLM 在此不使用锁页内存，且 Windows 占用一部分显存",
             )
         )
 
@@ -32,8 +33,8 @@ RULE = Rule(
     name="wsl-host",
     severity=Severity.INFO,
     summary=msg(
-        "This is Windows' Linux (WSL): pinned memory is off, and Windows shares the card.",
-        zh="这是 Windows 里的 Linux（WSL）：锁页内存关闭，显卡与 Windows 共用。",
+        "This is Windows' Linux (WSL): Windows shares the card, and pinned memory may be off.",
+        zh="这是 Windows 里的 Linux（WSL）：显卡与 Windows 共用，锁页内存可能关闭。",
     ),
     check=check,
     sources=("https://docs.nvidia.com/cuda/wsl-user-guide/",),
