@@ -90,4 +90,5 @@ ExitStatus = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Start although the check of this host found errors.")]
 RecordedHost = Annotated[
     Path | None, typer.Option("--record", help="Judge a host recorded by --write-record instead of this one.")
+]
 WriteRecord = Annotated[Path | None, typer.Option("--write-record", help="Write what was seen of this host as JSON.")]
