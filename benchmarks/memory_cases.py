@@ -36,6 +36,8 @@ class Case:
     """A record that could be predicted, with what was predicted for it."""
 
     row: Mapping[str, Any]
+    model: ModelFacts
+    """As its checkpoint stores it."""
     budget: Budget
     kind: str
     null_flags: int
@@ -104,14 +106,14 @@ def predict(
         if "FlashInfer absent" in row["notes"]:
             settings = replace(settings, flashinfer=False, flashinfer_sampler=False)
         nulls = sum(v is None for k, v in row["flags"].items() if k != "other")
-        cases.append(Case(row, budget(settings, model, cards), kind_of(model), nulls))
+        cases.append(Case(row, model, budget(settings, model, cards), kind_of(model), nulls))
     return cases, out
 
 
 def again(case: Case) -> Case:
     """The same start predicted anew, after a constant was changed."""
     made = case.budget
-    return changed(case, budget=budget(made.settings, made.model, made.cards))
+    return changed(case, budget=budget(made.settings, case.model, made.cards))
 
 
 def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:

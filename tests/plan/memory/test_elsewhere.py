@@ -29,20 +29,40 @@ def planned(model: ModelFacts, version: str, gpus: str, **flags: object) -> Budg
 @pytest.mark.parametrize(
     ("gpus", "ranks", "eager", "version", "mib"),
     [
-        ("2xH100", 2, False, "0.19.1", 512),
-        ("4xB200", 4, False, "0.26", 512),
-        ("4xH100", 4, False, "0.19.1", 32),
+        ("2xH100", 2, False, "0.19.1", 1536),
+        ("4xH100", 4, False, "0.24", 1536),
+        ("4xB300", 4, False, "0.19.1", 512 + 512 + 1024),
+        ("4xB200", 4, False, "0.26", 3 * 2 * 32),
+        ("2xH100 NVL", 2, False, "0.19.1", 0),
         ("2xH100", 2, True, "0.19.1", 0),
         ("2xH100", 2, False, "0.16", 0),
         ("2xA100", 2, False, "0.19.1", 0),
         ("2xRTX PRO 6000", 2, False, "0.26", 0),
     ],
 )
-def test_fused_all_reduce_takes_four_times_its_largest_tensor_of_all_ranks(
+def test_fused_all_reduce_takes_three_buffers_rounded_up_for_multicast(
     gpus: str, ranks: int, eager: bool, version: str, mib: int
 ) -> None:
     made = planned(config("llama-3.1-8b"), version, gpus, tensor_parallel_size=ranks, enforce_eager=eager)
     assert fusion_bytes(made.settings, made.model) // MIB == mib
+
+
+def test_a_model_that_captures_its_own_graphs_is_not_compiled() -> None:
+    """DeepSeek V4 from 0.23: neither the fused all-reduce nor the compiler's copy of the embedding."""
+    model = find_model("deepseek-ai/DeepSeek-V4-Flash").facts()
+    for version, mib in (("0.22.0", 1536), ("0.23.0", 0)):
+        made = planned(model, version, "2xH200", tensor_parallel_size=2, max_model_len=8192)
+        assert fusion_bytes(made.settings, made.model) // MIB == mib
+    assert planned(model, "0.26", "2xH200", tensor_parallel_size=2).tightest.activation.inputs["compiling_gib"] == 0.0
+
+
+def test_packing_after_loading_leaves_holes_that_0_6_6_counts() -> None:
+    """Llama-3.1-70B with online fp8: a start of 0.6.5 on MI300X told 6.07 GiB non-torch, 1.8 of them HIP's."""
+    model = find_model("meta-llama/Llama-3.1-70B-Instruct").facts()
+    flags = {"quantization": "fp8", "max_model_len": 8192}
+    counted, not_yet = (planned(model, v, "MI300X", **flags).tightest.context.counted for v in ("0.6.6", "0.6.4"))
+    assert counted.inputs["holes_gib"] == pytest.approx(2.92, abs=0.01)
+    assert not_yet.inputs["holes_gib"] == 0.0
 
 
 def test_flashinfer_samples_without_the_triton_kernels_rows() -> None:

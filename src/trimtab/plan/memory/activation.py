@@ -11,6 +11,7 @@ from trimtab.facts.layers import Attention, LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.caches import is_packed, state_bytes
+from trimtab.plan.memory.compiled import compiles
 from trimtab.plan.memory.draft import draft_layers
 from trimtab.plan.memory.encoder import encoder_peak, held_inputs
 from trimtab.plan.memory.mamba import gdn_bytes, mamba2_bytes
@@ -266,8 +267,10 @@ def _compile_bytes(settings: Settings, model: ModelFacts) -> int:
     outputs of tokens x hidden size anew. Six starts of 0.26 on H200 show it to 0.01 GiB, the V1 runner's too; first
     starts of 0.19.2, 0.21 and 0.24 with the V1 runner do not.
     """
-    if settings.enforce_eager or settings.compile_cache:
+    if settings.enforce_eager or settings.compile_cache or not compiles(settings.version, model.architecture):
         return 0
+    if model.towers and settings.encoder:
+        return 0  # embeddings are made outside the compiled graph (gpu_model_runner.py `_dummy_run`, `inputs_embeds`)
     if settings.runner != "v2" and settings.version < (0, 26):
         return 0
     copy = sum(w.rank_bytes(settings.tensor_parallel_size) for w in model.embedding if w.split == "vocab")

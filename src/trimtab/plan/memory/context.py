@@ -57,8 +57,9 @@ class Context(msgspec.Struct, frozen=True):
     uncounted_gib: float = 0.0
 
 
-def context(settings: Settings, model: ModelFacts, card: Card, stage: Stage) -> Context:
-    """The parts before and after vLLM's snapshot, in GiB."""
+def context(settings: Settings, model: ModelFacts, card: Card, stage: Stage, *, holes_gib: float = 0.0) -> Context:
+    """The parts before and after vLLM's snapshot, in GiB. `holes_gib`: what PyTorch holds between its tensors and this
+    release counts."""
     if card.vendor == "cpu":
         process = Derived(CPU_PROCESS_GIB, "GiB", "Python, PyTorch and vLLM in one worker", "assumed")
         return Context(Derived(0.0, "GiB", "no device context", "computed"), process)
@@ -71,7 +72,7 @@ def context(settings: Settings, model: ModelFacts, card: Card, stage: Stage) -> 
     host = _host(settings, card)
     states = _penalty_states(settings, model) / GIB if stage.last else 0.0
     charged = states if counts_what_is_gone(settings.version) else 0.0
-    counted = loaded + fused + host + charged + (0.0 if after else nccl)
+    counted = loaded + fused + host + charged + holes_gib + (0.0 if after else nccl)
     if (0, 6, 5) <= settings.version < (0, 7):
         counted += RESERVED_SLACK_GIB
     if counts_context(settings.version, settings.engine):
@@ -91,6 +92,7 @@ def context(settings: Settings, model: ModelFacts, card: Card, stage: Stage) -> 
                 "fused_all_reduce_gib": round(fused, 3),
                 "host_gib": host,
                 "sampler_states_gib": round(charged, 3),
+                "holes_gib": round(holes_gib, 3),
             },
             note="vLLM utils/mem_utils.py memory_profiling",
         ),

@@ -103,11 +103,17 @@ def _with_cards(given: Given, settings: Settings, cards: Sequence[Card]) -> Sett
         hopper=bool(cards) and all(9.0 <= c.capability < 10.0 and c.vendor == "nvidia" for c in cards),
         mxfp4_tile=_mxfp4_tile(version, cards),
         unified=any(c.unified and c.vendor == "nvidia" for c in cards),
+        multicast=bool(cards) and all(_on_switch(c) for c in cards),
         nccl_reduces=settings.tensor_parallel_size > 2 and not all(c.nvlink for c in cards),
         capability=min((c.capability for c in cards), default=8.0),
         flashinfer=flashinfer,
         flashinfer_sampler=flashinfer and (asked == "1" or (asked != "0" and version >= (0, 21))),
     )
+
+
+def _on_switch(card: Card) -> bool:
+    """H100 NVL and H200 NVL are joined by bridges alone."""
+    return card.vendor == "nvidia" and card.nvlink and card.capability >= 9.0 and not card.name.endswith(" NVL")
 
 
 def _with_sizes(given: Given, settings: Settings) -> Settings:

@@ -15,6 +15,7 @@ from trimtab.plan.memory.card import Card
 from trimtab.plan.memory.context import Context, context
 from trimtab.plan.memory.cpu import cpu_kv_cache
 from trimtab.plan.memory.graphs import deducted_graphs, graph_memory
+from trimtab.plan.memory.holes import hole_bytes
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.versions import keeps_what_it_quantises, loads_before_quantising
 from trimtab.plan.memory.weights import weights
@@ -68,7 +69,7 @@ def _rank(
     loading = weights(settings, stored, stage).value if whole else held.value
     if whole and keeps_what_it_quantises(settings.version):
         loading += held.value
-    outside = context(settings, model, card, stage)
+    outside = context(settings, model, card, stage, holes_gib=hole_bytes(settings, stored, model, stage) / GIB)
     peak = activation(settings, model, stage, samples=samples)
     graphs = graph_memory(settings, model, stage)
     deducted = deducted_graphs(settings, model, stage)

@@ -41,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Whether every card is of compute capability 9.x: FlashAttention 3, OpenAI's Triton kernels for mxfp4."""
     unified: bool = False
     """Whether the cards share the host's memory (GB10, Jetson)."""
+    multicast: bool = False
+    """Whether the cards share an NVSwitch, which multicasts; bridges and PCIe do not."""
     nccl_reduces: bool = False
     """Whether NCCL carries every all-reduce: more than two ranks without NVLink (custom_all_reduce.py)."""
     capability: float = 8.0

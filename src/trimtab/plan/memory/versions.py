@@ -71,6 +71,12 @@ def counts_context(v: Release, engine: str) -> bool:
     return v < (0, 4) or (0, 6, 3) <= v < (0, 6, 5)
 
 
+def counts_reserved(v: Release, engine: str) -> bool:
+    """Whether what PyTorch's allocator holds beyond its tensors counts: total - free up to 0.5, and in 0.6.5 and 0.6.6,
+    which subtract allocated bytes alone (0.6.6 utils.py `memory_profiling`)."""
+    return engine == "V0" and ((0, 2, 5) <= v < (0, 6) or (0, 6, 5) <= v < (0, 7))
+
+
 def snapshot_after_nccl(v: Release) -> bool:
     """From 0.11.0 NCCL is started before the snapshot, so its buffers are no part of the budget (gpu_worker.py)."""
     return v >= (0, 11)
