@@ -134,6 +134,17 @@ RULES: dict[str, str] = {
     "HST505": "host.torch_of_another_version",
     "HST506": "host.transformers_of_another_version",
     "LOG001": "log.memory_held_by_others",
+    "LOG002": "log.utilization_above_idle_card",
+    "LOG003": "log.out_of_memory_while_loading",
+    "LOG004": "log.out_of_memory_in_profile_run",
+    "LOG005": "log.out_of_memory_in_sampler_warmup",
+    "LOG006": "log.out_of_memory_in_graph_capture",
+    "LOG007": "log.out_of_memory_while_serving",
+    "LOG008": "log.no_memory_left_for_kv_cache",
+    "LOG009": "log.context_longer_than_kv_cache",
+    "LOG010": "log.requests_preempted_again_and_again",
+    "LOG011": "log.memory_changed_while_profiling",
+    "LOG012": "log.state_blocks_below_sequences",
     "LOG999": "log.failure_not_recognised",
 }
 

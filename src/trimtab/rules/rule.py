@@ -90,7 +90,7 @@ class Finding(msgspec.Struct, frozen=True):
 class Example(msgspec.Struct, frozen=True):
     """A text and the facts beside it. In a bad example `at` is the marked text, `fixed` the text after the fix.
 
-    Of a log `at` is the first line of evidence, `fixed` the launch command after the fix.
+    Of a log `at` is how the first line of evidence begins, `fixed` the launch command after the fix.
     """
 
     text: str

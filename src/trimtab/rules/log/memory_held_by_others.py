@@ -15,19 +15,29 @@ from math import floor
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import SURE, Hit, LogContext
 from trimtab.rules.log.fixes import set_flag
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 FREE = (
-    r"Free memory on device(?: \S+)? \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less than desired GPU "
-    r"memory utilization \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)"
+    r"Free memory on device(?: \S+)? \((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on startup is less than "
+    r"(?:desired GPU memory utilization|the engine's budget after excluding external process's weights) "
+    r"\((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)"
 )
+
+
+IDLE = 0.96
+"""Share of a card that is free at least while nobody uses it; driver, context and display keep the rest."""
+
+
+def is_idle(hit: Hit) -> bool:
+    """Whether nothing but the driver's own part of the card is taken."""
+    return hit.number("free") / hit.number("total") >= IDLE
 
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(FREE)
-    if hit is None:
+    if hit is None or is_idle(hit):
         return
     free, total = hit.number("free"), hit.number("total")
     share = floor((free / total - 0.02) * 100) / 100

@@ -1,0 +1,87 @@
+"""CUDA graphs find no memory beside the KV cache.
+
+What it does: recognises an allocation that failed while graphs were captured or kernels warmed up, after the KV cache
+    took its share.
+Why it matters: Graphs (up to some GiB with many sizes) are allocated beside --gpu-memory-utilization in most
+    versions. A higher share makes it worse.
+How to fix: lower --gpu-memory-utilization to the share named, or capture fewer sizes with a lower --max-num-seqs;
+    --enforce-eager takes no graphs and decodes more slowly. Do not raise --gpu-memory-utilization.
+When to ignore: never; the server did not start.
+Sources: vllm/v1/worker/gpu_model_runner.py (capture_model), vLLM 0.26; vllm/worker/model_runner.py, vLLM 0.6.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trimtab.messages import msg
+from trimtab.rules.causes import Cause
+from trimtab.rules.log.context import LIKELY, LogContext
+from trimtab.rules.log.fixes import lower_utilization, set_flag
+from trimtab.rules.log.oom import Stage, shortage
+from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+LOWER = msg("lower --gpu-memory-utilization by 0.03 to 0.05", zh="请把 --gpu-memory-utilization 降低 0.03 到 0.05")
+
+
+def check(context: LogContext) -> Iterator[Finding]:
+    found = shortage(context)
+    if found is None or found.stage not in (Stage.CAPTURE, Stage.KV_CACHE):
+        return
+    share = lower_utilization(context, found.lacking_gib, found.total_gib)
+    yield context.finding(
+        found.hit,
+        msg(
+            "the card ran out of memory after the KV cache took its share: {words}; {advice}",
+            zh="KV 缓存分配之后显存用尽：{words}；{advice}",
+            words=found.words,
+            advice=msg("try --gpu-memory-utilization {share}", zh="请试 --gpu-memory-utilization {share}", share=share)
+            if share
+            else LOWER,
+        ),
+        LIKELY,
+        fix=set_flag(context, "gpu-memory-utilization", share) if share else None,
+    )
+
+
+RULE = Rule(
+    code="LOG006",
+    name="out-of-memory-in-graph-capture",
+    severity=Severity.ERROR,
+    summary=msg("CUDA graphs find no memory beside the KV cache.", zh="KV 缓存占满之后，CUDA graph 没有显存可用。"),
+    check=check,
+    cause=Cause.OOM_GRAPH_CAPTURE,
+    sources=(
+        "https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/v1/worker/gpu_model_runner.py",
+        "https://github.com/vllm-project/vllm/blob/v0.6.6/vllm/worker/model_runner.py",
+    ),
+    bad=(
+        Example(
+            "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
+            "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
+            "'meta-llama/Llama-3.1-8B-Instruct', 'gpu_memory_utilization': 0.98}\n"
+            "(EngineCore pid=7) INFO 11-30 03:43:15 [gpu_model_runner.py:2] Model loading took 14.29 GiB "
+            "and 1.713532 seconds\n"
+            "(EngineCore pid=7) INFO 11-30 03:43:16 [kv_cache_utils.py:1] GPU KV cache size: 46,592 tokens\n"
+            "Traceback (most recent call last):\n"
+            '  File "vllm/v1/worker/gpu_worker.py", line 1, in capture_model\n'
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 136.00 MiB. GPU 0 has a total "
+            "capacity of 23.58 GiB of which 120.88 MiB is free.\n",
+            at="line 7: torch.OutOfMemoryError",
+            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --gpu-memory-utilization 0.95",
+        ),
+        Example(
+            "Capturing CUDA graph shapes:  60%|######    | 21/35\n"
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB. GPU 6 has a total "
+            "capacity of 44.53 GiB of which 448.00 KiB is free.\n"
+        ),
+    ),
+    good=(
+        Example(
+            "(EngineCore pid=7) INFO 11-30 03:43:15 [gpu_model_runner.py:2] Model loading took 14.29 GiB "
+            "and 1.713532 seconds\n"
+            "(EngineCore pid=7) INFO 11-30 03:43:16 [kv_cache_utils.py:1] GPU KV cache size: 46,592 tokens\n"
+            "Capturing CUDA graphs (FULL): 100%|##########| 51/51 [00:01<00:00, 30.71it/s]\n"
+        ),
+    ),
+)
