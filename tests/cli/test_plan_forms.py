@@ -13,7 +13,7 @@ from trimtab.cli.subject import command_of, resolve_subject
 from trimtab.plan.render.forms import FORMS, ONE_MACHINE
 
 MODEL = ("Qwen/Qwen2.5-7B-Instruct", "--gpu", "A10", "--context", "8192")
-LARGE = ("Qwen/Qwen2.5-72B-Instruct", "--gpu", "16xV100-16", "--context", "8192")
+LARGE = ("Qwen/Qwen2.5-72B-Instruct", "--gpu", "16xA10", "--context", "8192")
 SPLIT = ("--", "--tensor-parallel-size", "8", "--pipeline-parallel-size", "2")
 PLAN_KEYS = {
     "alternatives",
@@ -25,6 +25,7 @@ PLAN_KEYS = {
     "findings",
     "fits",
     "given_up",
+    "reasons",
     "headroom",
     "schema",
     "verdict",

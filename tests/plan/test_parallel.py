@@ -39,5 +39,5 @@ def test_refusals_name_what_divides() -> None:
     model = read_model(json.loads((CONFIGS / "qwen2.5-7b.json").read_text()))
     assert not refusals(model, 4, 1)
     assert "28 attention heads do not divide by --tensor-parallel-size 8" in str(refusals(model, 8, 1)[0])
-    assert "1, 2, 4, 7, 14, 28" in str(refusals(model, 8, 1)[0])
+    assert str(refusals(model, 8, 1)[0]).endswith("these do: 1, 2, 4")
     assert refusals(model, 1, 29)

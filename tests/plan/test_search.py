@@ -6,17 +6,19 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from trimtab.cli.plan_check import checked
 from trimtab.errors import UsageError
 from trimtab.facts.catalogue.lookup import find_model
 from trimtab.facts.gpu import parse_gpus
 from trimtab.plan.estimate import TOKEN_BOUND_S
+from trimtab.plan.kinds import kinds as kinds_of_cards
 from trimtab.plan.memory.card import Card, cards_of
 from trimtab.plan.planner import Plan, Task, Wish, plan, plan_if_fits
 from trimtab.plan.safety import reserve
 from trimtab.plan.search import typed
-from trimtab.plan.sets import KINDS, rank_sets
+from trimtab.plan.sets import rank_sets
 from trimtab.plan.splits import splits
 from trimtab.plan.wish import alike, read_preference
 
@@ -128,7 +130,7 @@ def test_nothing_fits_names_nearest_plans_with_their_cost() -> None:
 
 
 def test_sets_of_cards_are_ranked_by_memory() -> None:
-    kinds = [(name, cards_of(parse_gpus(name))[0]) for name in KINDS]
+    kinds = kinds_of_cards()
     found = rank_sets(task(QWEN, "A10"), Wish(32768, 16), kinds, plan_if_fits)
     assert found
     assert [round(one.total_gib) for one in found] == sorted(round(one.total_gib) for one in found)
@@ -157,3 +159,53 @@ def test_the_same_plan_in_every_process() -> None:
         done = subprocess.run(call, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed})
         said.add(done.stdout)
     assert len(said) == 1
+
+
+def test_a_release_that_is_built_for_the_cards_is_chosen() -> None:
+    asked = replace(task("Qwen/Qwen2.5-72B-Instruct", "8xV100-32", "0.33.0"), any_vllm=True)
+    made = plan(asked, Wish(32768, 2))
+    assert made.fits
+    assert str(made.budget.settings.version) == "0.19.1"
+    assert any("0.19.1 is the last" in str(one) for one in made.given_up)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "version", "said"),
+    [
+        ("Qwen/Qwen2.5-72B-Instruct", "8xV100-32", "0.33.0", "V100 has compute capability 7.0; vLLM 0.33.0 is built"),
+        ("openai/gpt-oss-20b", "2xT4", "0.33.0", "mxfp4 needs compute capability 8.0"),
+        ("Qwen/Qwen2.5-32B-Instruct-AWQ", "2xV100-32", "0.19.0", "awq needs compute capability 7.5"),
+        (QWEN, "sm_60 80GiB", "0.19.0", "is built for 7.0 and newer"),
+    ],
+)
+def test_what_vllm_does_not_run_is_refused(model: str, gpus: str, version: str, said: str) -> None:
+    made = plan(task(model, gpus, version), Wish(8192, 1))
+    assert (made.fits, made.verdict) == (False, "unsupported")
+    assert said in str(made.reasons[0])
+    assert [f.rule.code for f in checked(made, parse_gpus(gpus)).findings] in (["CMD210"], ["CMD203"])
+    assert made.alternatives
+
+
+def test_an_older_release_is_named_where_the_given_one_is_too_new() -> None:
+    made = plan(task("Qwen/Qwen2.5-72B-Instruct", "8xV100-32", "0.33.0"), Wish(32768, 2))
+    assert str(made.alternatives[0].what) == "vLLM 0.19.1 instead of 0.33.0"
+    assert "--dtype half" in " ".join(made.alternatives[0].command.argv())
+
+
+def test_too_few_at_once_is_a_verdict_of_its_own() -> None:
+    made = plan(task("Qwen/Qwen2.5-72B-Instruct", "4xA100-80"), Wish(32768, 64))
+    assert (made.budget.verdict, made.verdict, made.fits) == ("fits", "too_few_at_once", False)
+    assert "of 64 requests of 32,768 tokens" in str(made.reasons[0])
+
+
+def test_weights_go_to_the_host_only_where_nothing_on_the_cards_serves() -> None:
+    some = plan(task("Qwen/Qwen2.5-72B-Instruct", "4xA10"), Wish(32768, 4))
+    assert not any("--cpu-offload-gb" in str(one.what) for one in some.alternatives)
+    none = plan(task("openai/gpt-oss-120b", "2xA10"), Wish(8192, 1))
+    hosted = next(one for one in none.alternatives if "--cpu-offload-gb" in str(one.what))
+    assert "over PCIe" in str(hosted.cost)
+    assert hosted.budget.verdict == "fits"
+    assert "--cpu-offload-gb" in " ".join(hosted.command.argv())
+    ignored = plan(task("Qwen/Qwen2.5-32B-Instruct-AWQ", "T4", "0.26"), Wish(8192, 1))
+    assert ignored.budget.settings.runner == "v2"
+    assert not any("--cpu-offload-gb" in str(one.what) for one in ignored.alternatives)

@@ -18,7 +18,7 @@ from trimtab.cli.settings import lang
 from trimtab.engine.command import FlagUse
 from trimtab.engine.flags import FlagTable
 from trimtab.errors import UsageError
-from trimtab.facts.gpu import GpuSet, parse_gpus
+from trimtab.facts.gpu import GpuSet
 from trimtab.facts.probe.gpus import read_gpus
 from trimtab.messages import msg
 from trimtab.plan.memory.card import Card, cards_of
@@ -57,13 +57,14 @@ def run(
         vllm = None
     table = installed_table(vllm, engine_python)
     version = vllm or (table.version if table else str(NEWEST))
+    chosen = vllm is None and table is None
     pinned = flags_of([*words_of(set_flags or (), FlagTable.for_version(version)), *(ctx.obj or ())])
     if gpu is not None and gpu.strip().lower() == "any":
-        return _any(_task(found, (), version, pinned), wish, form)
+        return _any(_task(found, (), version, pinned, any_vllm=chosen), wish, form)
     gpus, cards = _cards(gpu)
     for note in gpus.notes:
         print(note.text(lang()), file=sys.stderr)
-    made = plan(_task(found, cards, version, pinned), wish)
+    made = plan(_task(found, cards, version, pinned, any_vllm=chosen), wish)
     return _shown(made, form, nodes, gpus, table, engine_python)
 
 
@@ -87,7 +88,7 @@ def _shown(
     return 0 if made.fits and not refused else 1
 
 
-def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[FlagUse]) -> Task:
+def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[FlagUse], *, any_vllm: bool) -> Task:
     return Task(
         model_path=found.ref,
         served_name=found.served_name,
@@ -96,6 +97,7 @@ def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[
         version=version,
         pinned=pinned_of(pinned),
         remote_code=found.remote_code,
+        any_vllm=any_vllm,
     )
 
 
@@ -115,14 +117,14 @@ def _cards(spec: str | None) -> tuple[GpuSet, tuple[Card, ...]]:
 def _any(task: Task, wish: Wish, form: str | None) -> int:
     """Every set of cards that serves the wish, the smallest first."""
     from trimtab.cli.format import gpu_sets
-    from trimtab.plan.sets import KINDS, rank_sets
+    from trimtab.plan.kinds import kinds
+    from trimtab.plan.sets import rank_sets
 
     if form not in (None, "json"):
         raise UsageError(
             msg("--gpu any compares cards; it has no form {form}", form=repr(form)),
             hint=msg("Choose a set from its list first: --gpu 2xH100."),
         )
-    kinds = [(name, cards_of(parse_gpus(name))[0]) for name in KINDS]
-    found = rank_sets(task, wish, kinds, plan_if_fits)
+    found = rank_sets(task, wish, kinds(), plan_if_fits)
     print(gpu_sets.value(found, lang()) if form else gpu_sets.text(found, lang()), end="")
     return 0 if found else 1

@@ -157,6 +157,41 @@ def minimum_capability(method: str, version: str) -> int | None:
     return past[-1] if between or minimum is None else min(past[-1], minimum)
 
 
+KERNELS = {
+    "awq": ("awq", "awq_marlin", "auto_awq"),
+    "gptq": ("gptq", "gptq_marlin", "auto_gptq"),
+    "auto-round": ("auto-round", "inc"),
+    "mxfp4": ("mxfp4", "gpt_oss_mxfp4"),
+}
+"""A checkpoint's method -> the methods among which vLLM chooses by the GPU; the lowest minimum counts."""
+
+
+def least_capability(method: str, version: str, *, asked: bool = False) -> int:
+    """The compute capability (75 for 7.5) that a method needs in this vLLM, 0 where none is known.
+
+    `asked`: the launch names the method (--quantization), so that vLLM chooses no other kernel.
+    """
+    names = (method,) if asked else KERNELS.get(method, (method,))
+    found = [m for m in (minimum_capability(name, version) for name in names) if m is not None]
+    return min(found, default=0)
+
+
+LOWEST_CAPABILITY: tuple[tuple[Release, int], ...] = (((0, 20), 75), ((0,), 70))
+"""From which release on vLLM's CUDA wheels and images are built for which capability and newer ones: 7.0 from 0.2.0's
+setup.py to 0.19's docker/Dockerfile (`torch_cuda_arch_list`) and installation page, 7.5 in those of 0.20.0."""
+
+
+def lowest_capability(version: str) -> int:
+    """The lowest compute capability (75 for 7.5) that this vLLM's CUDA wheels and images are built for."""
+    at = _release(patches(version)[-1])
+    return next(least for since, least in LOWEST_CAPABILITY if at >= since or since == (0,))
+
+
+def newest_for(capability: int) -> str | None:
+    """The newest release whose wheels are built for cards of this compute capability; None where none is."""
+    return next((v for v in reversed(_file().versions) if lowest_capability(v) <= capability), None)
+
+
 def method_known(method: str, version: str) -> bool | None:
     """Whether this vLLM has the quantisation method; None where the releases read do not tell."""
     file, at = _file(), _release(patches(version)[-1])

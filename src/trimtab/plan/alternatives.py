@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from trimtab.engine.flags import FlagTable
-from trimtab.errors import ModelError
-from trimtab.facts.catalogue import lookup
 from trimtab.messages import Message, msg
-from trimtab.plan.memory.versions import release
+from trimtab.plan.estimate import host_link_gb_s
+from trimtab.plan.kinds import smallest_sets
+from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.outcome import Alternative
 from trimtab.plan.search import Try, command_of, first_fit
+from trimtab.plan.unsupported import newest_that_runs, too_old, with_release
+from trimtab.plan.variants import has_fp8_cache, variants
 from trimtab.plan.wish import Task, Wish
 
 STEPS = 1024
 """Contexts are cut to multiples of this."""
-VARIANTS = ("AWQ", "GPTQ-Int4", "FP8")
-"""Endings that publishers give the names of quantised checkpoints."""
 MORE_CARDS = (2, 4, 8, 16, 32)
-FP8_KV_CAPABILITY = 8.9
-"""Triton's and FlashAttention's kernels hold fp8 caches from here on (v1/attention/backends/triton_attn.py)."""
 
 
-def alternatives(task: Task, wish: Wish) -> Iterator[Alternative]:
-    """The nearest wishes that fit on these cards, then other models' bytes, then more cards."""
-    makers: tuple[Callable[[Task, Wish], Alternative | None], ...] = (
-        _fewer_requests, _shorter_context, _fp8_cache, _quantised, _more_cards,
-    )  # fmt: skip
-    for make in makers:
-        found = make(task, wish)
-        if found is not None:
-            yield found
+_Maker = Callable[[Task, Wish], Alternative | None]
+
+
+def alternatives(task: Task, wish: Wish) -> tuple[Alternative, ...]:
+    """The nearest wishes that fit on these cards, other models' bytes, more and other cards.
+
+    Weights in the host's memory are told of only where nothing on these cards serves: they slow down every token.
+    """
+    here: tuple[_Maker, ...] = (_other_release, _fewer_requests, _shorter_context, _fp8_cache, _quantised)
+    elsewhere: tuple[_Maker, ...] = (_more_cards, _other_cards)
+    found = [one for make in here if (one := make(task, wish)) is not None]
+    if not found and (hosted := _offloaded(task, wish)) is not None:
+        found = [hosted]
+    return (*found, *(one for make in elsewhere if (one := make(task, wish)) is not None))
+
+
+def _other_release(task: Task, wish: Wish) -> Alternative | None:
+    """The newest vLLM that is built for the cards, where this one is not."""
+    version = newest_that_runs(task) if too_old(task) is not None else None
+    if version is None:
+        return None
+    other = replace(task, version=version)
+    found = first_fit(other, wish)
+    if found is None:
+        return None
+    return _alternative(
+        other,
+        found,
+        msg("vLLM {version} instead of {asked}", version=version, asked=task.version),
+        msg("what newer releases have; the flags below are those of {version}", version=version),
+    )
 
 
 def _alternative(task: Task, found: Try, what: Message, cost: Message) -> Alternative:
@@ -99,41 +120,55 @@ def _fp8_cache(task: Task, wish: Wish) -> Alternative | None:
     )
 
 
-def has_fp8_cache(task: Task) -> bool:
-    """Whether this vLLM holds an fp8 cache on these cards."""
-    flag = FlagTable.for_version(task.version).find("--kv-cache-dtype")
-    known = flag is not None and ("fp8" in flag.choices or flag.open)
-    cards = all(c.vendor == "nvidia" and c.capability >= FP8_KV_CAPABILITY for c in task.cards)
-    return known and cards and release(task.version) >= (0, 9)
-
-
 def _quantised(task: Task, wish: Wish) -> Alternative | None:
-    """The first quantised variant, by the name that publishers give it, which fits."""
-    if task.model.quantisation is not None:
-        return None
-    for scheme in VARIANTS:
-        name = f"{task.model_path}-{scheme}"
-        try:
-            facts = lookup.find_model(name).facts()
-        except ModelError:
-            return None
-        if scheme == "FP8" and task.cards[0].capability < FP8_KV_CAPABILITY:
-            continue
-        other = replace(task, model=facts, model_path=name, served_name=f"{task.served_name}-{scheme}")
+    """The first quantised variant which fits, by the name that publishers give it."""
+    for scheme, other in variants(task):
         found = first_fit(other, wish)
         if found is not None:
-            before, after = task.model.stored_bytes / 2**30, facts.stored_bytes / 2**30
             return _alternative(
                 other,
                 found,
-                msg("weights in {scheme}: {name}", scheme=scheme, name=name),
+                msg("weights in {scheme}: {name}", scheme=scheme, name=other.model_path),
                 msg(
                     "accuracy, for {after:.1f} GiB of weights instead of {before:.1f}; look whether it is published",
-                    after=after,
-                    before=before,
+                    after=other.model.stored_bytes / GIB,
+                    before=task.model.stored_bytes / GIB,
                 ),
             )
     return None
+
+
+def _offloaded(task: Task, wish: Wish) -> Alternative | None:
+    """The least weights in host memory with which the wish fits; every step reads them over the host's link."""
+    flag = FlagTable.for_version(task.version).find("--cpu-offload-gb")
+    if task.on_cpu or flag is None or "cpu_offload_gb" in task.pinned or task.cards[0].unified:
+        return None
+    whole = math.ceil(task.model.stored_bytes / GIB)
+
+    def fits(spared: int) -> Try | None:
+        each = whole - spared
+        found = first_fit(replace(task, pinned={**task.pinned, "cpu_offload_gb": each}), wish)
+        offloads = found is not None and found.budget.settings.cpu_offload_gb > 0
+        return found if offloads else None
+
+    best = _largest(fits, whole - 1)
+    if best is None:
+        return None
+    found = best[1]
+    each, ranks = int(found.budget.settings.cpu_offload_gb), found.budget.settings.cards_needed
+    link = host_link_gb_s(task.cards[0])
+    return _alternative(
+        task,
+        found,
+        msg("{each} GiB of weights a card kept in the host's memory (--cpu-offload-gb)", each=each),
+        msg(
+            "each step reads them over PCIe, so that a token takes {ms:,.0f} ms at best at the {link:.0f} GB/s of the "
+            "link; {host} GiB of host memory are pinned",
+            ms=each * GIB / link / 1e6,
+            link=link,
+            host=each * ranks,
+        ),
+    )
 
 
 def _more_cards(task: Task, wish: Wish) -> Alternative | None:
@@ -149,4 +184,22 @@ def _more_cards(task: Task, wish: Wish) -> Alternative | None:
                 msg("{n} x {card} instead of {have}", n=count, card=task.cards[0].name, have=len(task.cards)),
                 msg("{n} more cards", n=count - len(task.cards)),
             )
+    return None
+
+
+def _other_cards(task: Task, wish: Wish) -> Alternative | None:
+    """The set of other cards with the least memory that serves the wish."""
+    if task.on_cpu:
+        return None
+    for name, count, card in smallest_sets(task):
+        other = with_release(replace(task, cards=(card,) * count))
+        found = first_fit(other, wish) if name != task.cards[0].name else None
+        if found is not None:
+            return _alternative(
+                other,
+                found,
+                msg("{n} x {card} instead of {have} x {old}", n=count, card=name, have=len(task.cards),
+                    old=task.cards[0].name),
+                msg("other hardware; trimtab plan ... --gpu any ranks all sets"),
+            )  # fmt: skip
     return None

@@ -8,6 +8,7 @@ from trimtab.facts.model import ModelFacts
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.budget import Budget
 from trimtab.plan.memory.caches import kv_element_bytes
+from trimtab.plan.memory.card import Card
 
 WORST_SHARE = 0.5
 """Of the peaks of memory and arithmetic, what a plan reaches at worst. Qwen2.5-7B on one H200 (0.26, 1,024 in, 256 out)
@@ -46,12 +47,24 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What one step costs a rank: bytes of its memory, floating-point operations, bytes over the links, messages."""
+    """What one step costs a rank: bytes of its memory, floating-point operations, bytes over the links, messages.
+
+    `hosted`: bytes of weights that are read from the host's memory.
+    """
 
     read: float = 0.0
     operations: float = 0.0
     sent: float = 0.0
     messages: int = 0
+    hosted: float = 0.0
+
+
+def host_link_gb_s(card: Card) -> float:
+    """GB/s from the host's memory to a card: PCIe with 16 lanes, 5.0 from Hopper on, 4.0 on Ampere and Ada, before 3.0.
+
+    What the standard moves in one direction; cards with fewer lanes (RTX 4060 Ti, L4) move less.
+    """
+    return 64.0 if card.capability >= 9.0 else 32.0 if card.capability >= 8.0 else 16.0
 
 
 def estimate(budget: Budget, concurrency: int, input_tokens: int | None, output_tokens: int | None) -> Estimate:
@@ -99,7 +112,8 @@ def decode(budget: Budget, requests: int, length: int) -> Work:
     weights = stages * _weight_bytes(budget, touched)
     cache = _cache_reads(budget, at_once, length).read
     operations = 2 * active_parameters(model) * at_once / settings.tensor_parallel_size
-    return Work(weights + cache, operations, *_reduces(budget, at_once))
+    hosted = stages * settings.cpu_offload_gb * GIB
+    return Work(weights + cache, operations, *_reduces(budget, at_once), hosted)
 
 
 def prefill(budget: Budget, tokens: int, before: int) -> Work:
@@ -114,7 +128,8 @@ def prefill(budget: Budget, tokens: int, before: int) -> Work:
         if x.attention is not None
     )
     operations = (2 * active_parameters(model) * tokens + attention) / ranks
-    return Work(stages * _weight_bytes(budget, _touched(model, tokens)), operations, *_reduces(budget, tokens))
+    weights = stages * _weight_bytes(budget, _touched(model, tokens))
+    return Work(weights, operations, *_reduces(budget, tokens), stages * settings.cpu_offload_gb * GIB)
 
 
 def active_parameters(model: ModelFacts) -> float:
@@ -172,7 +187,7 @@ def _seconds(budget: Budget, work: Work) -> Span:
     reading = work.read / ((card.bandwidth_gb_s or 1.0) * 1e9)
     peak = (card.tflops or 0.0) * 1e12 * _packed_factor(budget)
     reckoning = work.operations / peak if peak else 0.0
-    sending = work.sent / ((card.link_gb_s or 32.0) / 2 * 1e9)
+    sending = work.sent / ((card.link_gb_s or 32.0) / 2 * 1e9) + work.hosted / (host_link_gb_s(card) * 1e9)
     best = max(reading, reckoning) + sending
     return Span(best, (reading + reckoning + sending) / WORST_SHARE + work.messages * REDUCE_S)
 

@@ -9,6 +9,10 @@ import msgspec
 from trimtab.facts.layers import LayerFacts
 from trimtab.facts.model import ModelFacts
 from trimtab.messages import Message, msg
+from trimtab.plan.cuts import heads_allow
+
+IN_MACHINES = (1, 2, 4, 8, 16)
+"""Numbers of cards that machines come with, and two machines of eight."""
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -57,11 +61,23 @@ def refusals(model: ModelFacts, tensor: int, pipeline: int) -> tuple[Message, ..
     """Why vLLM would refuse this cut, each with the sizes that it takes; empty when it would not."""
     found: list[Message] = []
     if model.heads and model.heads % tensor:
-        fit = ", ".join(str(n) for n in range(1, 65) if model.heads % n == 0)
+        fit = ", ".join(str(n) for n in IN_MACHINES if heads_allow(model, n))
         found.append(
             msg(
-                "{heads} attention heads do not divide by --tensor-parallel-size {tensor}; these do: {fit}",
+                "{heads} attention heads do not divide by --tensor-parallel-size {tensor}; of the sizes of machines "
+                "these do: {fit}",
                 heads=model.heads,
+                tensor=tensor,
+                fit=fit,
+            )
+        )
+    elif not heads_allow(model, tensor):
+        fit = ", ".join(str(n) for n in IN_MACHINES if heads_allow(model, n))
+        found.append(
+            msg(
+                "{kv} key-value heads cannot be spread evenly over --tensor-parallel-size {tensor}; of the sizes of "
+                "machines these can: {fit}",
+                kv=model.kv_heads,
                 tensor=tensor,
                 fit=fit,
             )

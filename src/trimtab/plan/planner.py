@@ -8,12 +8,14 @@ from trimtab.engine.quantities import wrong_value
 from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 from trimtab.plan.alternatives import alternatives
+from trimtab.plan.memory.versions import NEWEST
 from trimtab.plan.outcome import Alternative, Lost, Plan
 from trimtab.plan.parallel import refusals
 from trimtab.plan.reasons import reasons
 from trimtab.plan.safety import reserve
-from trimtab.plan.search import BATCHES, CPU_BATCH, Try, command_of, nearness, search, to_argv, typed
+from trimtab.plan.search import BATCHES, CPU_BATCH, Searched, Try, command_of, nearness, search, to_argv, typed
 from trimtab.plan.splits import Split, splits
+from trimtab.plan.unsupported import unsupported, with_release
 from trimtab.plan.wish import DEFAULT_CONCURRENCY, Task, Wish, alike, settled_wish
 
 __all__ = ["Alternative", "Lost", "Plan", "Split", "Task", "Wish", "plan", "splits", "to_argv"]
@@ -32,32 +34,42 @@ def plan(task: Task, wish: Wish) -> Plan:
     taken as the weakest of them. UsageError for a wish that makes no sense.
     """
     task, wish = _settled(task, wish)
-    nearest: Try | None = None
-    lost: tuple[Lost, ...] = ()
-    for one in _wishes(task, wish):
-        found = search(task, one)
-        if found.best is not None:
-            return _fitting(task, wish, found.best, found.lost)
-        if nearest is None or (found.nearest and _nearness(found.nearest) > _nearness(nearest)):
-            nearest, lost = found.nearest, found.lost
-    if nearest is None:
+    refusal = unsupported(task)
+    found = _searched(task, wish)
+    best, nearest, lost = found.best, found.nearest, found.lost
+    if best is not None and refusal is None:
+        return _fitting(task, wish, best, lost)
+    shown = best or nearest
+    if shown is None:
         raise _no_split(task, wish)
-    made = _made(task, nearest, lost[:SHOWN_LOSSES], ())
-    return replace(made, alternatives=tuple(alternatives(task, nearest.wish)))
+    made = _made(task, shown, () if refusal else lost[:SHOWN_LOSSES], ())
+    return replace(made, refusal=refusal, alternatives=alternatives(task, shown.wish))
 
 
 def plan_if_fits(task: Task, wish: Wish) -> Plan | None:
     """The same where it fits, without looking for what else would do."""
     task, wish = _settled(task, wish)
+    if unsupported(task) is not None:
+        return None
+    found = _searched(task, wish)
+    return None if found.best is None else _fitting(task, wish, found.best, found.lost)
+
+
+def _searched(task: Task, wish: Wish) -> Searched:
+    """The first of the wishes that fits, else the nearest try of them all."""
+    nearest: Try | None = None
+    lost: tuple[Lost, ...] = ()
     for one in _wishes(task, wish):
         found = search(task, one)
         if found.best is not None:
-            return _fitting(task, wish, found.best, found.lost)
-    return None
+            return found
+        if nearest is None or (found.nearest and _nearness(found.nearest) > _nearness(nearest)):
+            nearest, lost = found.nearest, found.lost
+    return Searched(None, nearest, lost)
 
 
 def _settled(task: Task, wish: Wish) -> tuple[Task, Wish]:
-    task = replace(task, cards=alike(task.cards), pinned=typed(task.pinned))
+    task = with_release(replace(task, cards=alike(task.cards), pinned=typed(task.pinned)))
     return task, settled_wish(task, wish)
 
 
@@ -108,6 +120,15 @@ def _given_up(task: Task, asked: Wish, found: Try) -> tuple[Message, ...]:
     """What the user could have had elsewhere, each with its number."""
     said: list[Message] = []
     settings, longest = found.budget.settings, task.model.max_positions
+    if task.any_vllm and settings.version < NEWEST:
+        said.append(
+            msg(
+                "newer releases of vLLM: {version} is the last that is built for {card}, compute capability {have:.1f}",
+                version=str(settings.version),
+                card=task.cards[0].name,
+                have=task.cards[0].capability,
+            )
+        )
     if longest and settings.max_model_len < longest:
         said.append(
             msg("a context of {longest:,}, which the model has: {n:,} here", longest=longest, n=settings.max_model_len)

@@ -20,6 +20,7 @@ from trimtab.plan.memory.versions import release
 from trimtab.plan.outcome import Lost
 from trimtab.plan.safety import at_safe_utilization
 from trimtab.plan.splits import Split, splits
+from trimtab.plan.unsupported import unsupported
 from trimtab.plan.wish import Task, Wish, held
 
 BATCHES = (8192, 4096, 2048, 1024, 512)
@@ -105,8 +106,8 @@ def _needless(split: Split, first: Split) -> bool:
 
 
 def first_fit(task: Task, wish: Wish) -> Try | None:
-    """The same search, of which only what fits counts."""
-    return search(task, wish).best
+    """The same search, of which only what fits counts, on cards that this vLLM runs on."""
+    return None if unsupported(task) is not None else search(task, wish).best
 
 
 def _modes(task: Task) -> Sequence[bool | None]:

@@ -7,16 +7,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from trimtab.plan.kinds import COUNTS
 from trimtab.plan.memory.card import Card
 from trimtab.plan.outcome import Plan
 from trimtab.plan.wish import Task, Wish
 
-KINDS = (
-    "T4", "RTX 3060", "RTX 4060 Ti 16GB", "RTX 3090", "RTX 4090", "RTX 5090", "A10", "L4", "A30", "V100-32",
-    "RTX A6000", "A40", "L40S", "RTX PRO 6000", "A100-40", "A100-80", "H100-80", "H200", "B200", "MI300X",
-)  # fmt: skip
-"""Cards that people buy or rent; `--gpu` takes every other of the table."""
-COUNTS = (1, 2, 4, 8)
 MACHINES = (16, 32)
 """Tried where no single machine does."""
 

@@ -52,6 +52,8 @@ class Task(msgspec.Struct, frozen=True):
     version: str
     pinned: Mapping[str, object]
     remote_code: bool = False
+    any_vllm: bool = False
+    """Whether the version is the planner's to choose; `version` is then the newest known."""
 
     @property
     def on_cpu(self) -> bool:

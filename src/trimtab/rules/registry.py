@@ -53,6 +53,7 @@ RULES: dict[str, str] = {
     "CMD206": "command.bfloat16_on_amx_cpu",
     "CMD208": "command.float16_unsupported_by_model",
     "CMD209": "command.dtype_unsupported_by_quantisation",
+    "CMD210": "command.cards_below_release",
     "CMD301": "command.context_beyond_model",
     "CMD302": "command.trust_remote_code_missing",
     "CMD303": "command.trust_remote_code_unneeded",

@@ -50,5 +50,5 @@ PLANS = {
 OLD_AMD = planned(QWEN_72B, "MI300X", "/models/Qwen2.5-72B", "qwen", "0.15")
 OLD_CPU = planned(TINY, "cpu", "/models/tiny", "tiny", "0.17")
 RELATIVE = planned(TINY, "A10", "./models/m", "m", "0.33")
-TWO_MACHINES = planned(QWEN_72B, "16xV100-16", "/models/Qwen2.5-72B", "qwen", "0.33", tensor_parallel_size=8,
+TWO_MACHINES = planned(QWEN_72B, "16xA10", "/models/Qwen2.5-72B", "qwen", "0.33", tensor_parallel_size=8,
                        pipeline_parallel_size=2)  # fmt: skip

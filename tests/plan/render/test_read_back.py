@@ -134,7 +134,7 @@ def test_releases_without_an_image_of_their_own(plan: Plan) -> None:
 @pytest.mark.parametrize("form", FILES)
 def test_the_linter_finds_nothing(form: str) -> None:
     plan = TWO_MACHINES if form in ("mp", "ray") else PLANS["hub-id"]
-    cards = "16xV100-16" if form in ("mp", "ray") else "A100-80"
+    cards = "16xA10" if form in ("mp", "ray") else "A100-80"
     facts = LintFacts(gpus=parse_gpus(cards), model_of=lambda _: plan.budget.model)
     report = lint(render(form, launch_of(plan)), filename=FILES[form], facts=facts).report
     assert report.findings == ()

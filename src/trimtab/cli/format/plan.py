@@ -18,7 +18,7 @@ def text(plan: Plan, lang: str, linted: Sequence[Message] = ()) -> str:
     """The answer first: the command when it fits, else that nothing fits and what would."""
     lines: list[str] = []
     if not plan.fits:
-        lines += [_does_not_fit(plan, lang), *(reason.text(lang) for reason in plan.budget.reasons)]
+        lines += [_does_not_fit(plan, lang), *(reason.text(lang) for reason in plan.reasons)]
         lines += ["", msg("The nearest try:").text(lang), ""]
     lines += [shell(plan.command.argv(), plan.env), "", _memory(plan.budget, lang), ""]
     if plan.fits:
@@ -43,7 +43,7 @@ def _beside(plan: Plan, lang: str, linted: Sequence[Message]) -> list[str]:
         lines += ["", msg("Given up:").text(lang), *(f"- {one.text(lang)}" for one in plan.given_up)]
     if plan.estimate is not None:
         lines += ["", *(line.text(lang) for line in estimate_lines(plan.estimate))]
-    return [*lines, "", *(r.text(lang) for r in plan.budget.reasons), *(one.text(lang) for one in linted)]
+    return [*lines, "", *(r.text(lang) for r in plan.reasons), *(one.text(lang) for one in linted)]
 
 
 def estimate_lines(told: Estimate) -> list[Message]:
@@ -106,7 +106,8 @@ def value(plan: Plan, lang: str, budget: Mapping[str, Any], findings: Sequence[A
         "given_up": [one.text(lang) for one in plan.given_up],
         "headroom": _headroom(plan),
         "estimate": _estimate(plan.estimate),
-        "verdict": plan.budget.verdict,
+        "verdict": plan.verdict,
+        "reasons": [one.text(lang) for one in plan.reasons],
         "findings": list(findings),
     }
 
@@ -213,6 +214,9 @@ def _columns(text: str) -> int:
 
 
 def _does_not_fit(plan: Plan, lang: str) -> str:
+    if plan.refusal is not None:
+        return msg("vLLM does not run this on {cards} x {card}.", cards=len(plan.budget.cards),
+                   card=plan.budget.cards[0].name).text(lang)  # fmt: skip
     return msg(
         "Does not fit: {n} requests of {context:,} tokens on {cards} x {card}.",
         n=plan.wish.concurrency,

@@ -14,18 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trimtab.engine.supported import minimum_capability
+from trimtab.engine.supported import least_capability
 from trimtab.messages import msg
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
-KERNELS = {
-    "awq": ("awq", "awq_marlin", "auto_awq"),
-    "gptq": ("gptq", "gptq_marlin", "auto_gptq"),
-    "auto-round": ("auto-round", "inc"),
-    "mxfp4": ("mxfp4", "gpt_oss_mxfp4"),
-}
-"""A checkpoint's method -> the methods among which vLLM chooses by the GPU; the lowest minimum counts."""
 LEAST = 70
 TRITON_FP8 = 89
 TRITON_FP8_SINCE = "0.26"
@@ -60,9 +53,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
 
 def _minimum(context: CommandContext, method: str) -> int:
     """The capability that the method needs here (75 for 7.5), 0 where none is known."""
-    names = (method,) if context.command.get("quantization") else KERNELS.get(method, (method,))
-    found = [m for m in (minimum_capability(name, context.version) for name in names) if m is not None]
-    needed = min(found, default=0)
+    needed = least_capability(method, context.version, asked=context.command.get("quantization") is not None)
     if method == "fp8" and context.command.get("moe-backend") == "triton" and context.at_least(TRITON_FP8_SINCE):
         return max(needed, TRITON_FP8)
     return needed

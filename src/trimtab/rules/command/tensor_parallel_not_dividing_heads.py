@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.messages import msg
+from trimtab.plan.parallel import IN_MACHINES
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Grade, Rule, Severity
 
@@ -24,7 +25,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
     heads = context.require_decoder().heads
     if heads <= 0 or heads % tp == 0:
         return
-    legal = [n for n in range(1, tp + 1) if heads % n == 0]
+    legal = [n for n in IN_MACHINES if n <= tp and heads % n == 0]
     yield Finding(
         msg(
             "{heads} attention heads do not divide by a tensor-parallel size of {tp}; sizes that do: {legal}",
@@ -52,7 +53,7 @@ RULE = Rule(
         Example(
             "vllm serve Qwen/Qwen2.5-7B-Instruct --tensor-parallel-size 8\n",
             at="8",
-            fixed="vllm serve Qwen/Qwen2.5-7B-Instruct --tensor-parallel-size 7\n",
+            fixed="vllm serve Qwen/Qwen2.5-7B-Instruct --tensor-parallel-size 4\n",
             model="qwen2.5-7b",
         ),
     ),
