@@ -21,6 +21,7 @@ from trimtab.cli.progress import drawn
 from trimtab.cli.settings import dirs, lang
 from trimtab.cli.starting import Starting
 from trimtab.cli.subject import resolve_subject
+from trimtab.cli.watching import every, watching
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.registry import ServerRecord
 from trimtab.errors import UsageError
@@ -125,8 +126,9 @@ def serve(launch: Launch, place: Place, *, check: bool) -> int:
         choose=lambda claimed: _cards(launch, place, claimed),
     )
     starting = Starting(lang(), launch.context, check=check)
-    with stop_on_signals() as stop, registry.claimed(dirs().state, wish) as record, starting:
-        outcome = supervise(_spec(launch, record), starting.seen, stop, when_ready=starting.ready)
+    with stop_on_signals() as stop, registry.claimed(dirs().state, wish) as record, watching(record) as watch, starting:
+        seen = every(starting.seen, watch)
+        outcome = supervise(_spec(launch, record), seen, stop, when_ready=starting.ready)
     if outcome.failed:
         raise failure(outcome)
     print(msg("{name} stopped; no process of it is left", name=record.name).text(lang()), file=sys.stderr)

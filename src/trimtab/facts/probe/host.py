@@ -35,14 +35,8 @@ class HostFacts(msgspec.Struct, frozen=True):
 def read_host(root: Path = Path("/")) -> HostFacts:
     """The facts of this host. `root` is where proc, sys and dev are."""
     cpu = _cpu_info(_text(root / "proc/cpuinfo"))
-    memory = _memory_info(_text(root / "proc/meminfo"))
-    total, available = memory.get("MemTotal", 0), memory.get("MemAvailable", memory.get("MemFree", 0))
     group = _groups(root)
-    limit = _memory_limit(group)
-    if limit is not None and limit >= total > 0:
-        limit = None
-    if limit is not None:
-        available = min(available, max(0, limit - _memory_used(group)))
+    total, available, limit = _memory(root, group)
     shm = root / "dev/shm"
     return HostFacts(
         cpu_model=cpu.get("model name") or cpu.get("Model") or cpu.get("CPU part", ""),
@@ -66,6 +60,21 @@ def thread_limit(root: Path = Path("/")) -> tuple[int, int] | None:
         if most.isdigit():
             return int(most), int(now) if now.isdigit() else 0
     return None
+
+
+def available_memory_bytes(root: Path = Path("/")) -> int | None:
+    """What programs may still take on this host, or in its container; None where the kernel does not tell."""
+    return _memory(root, _groups(root))[1] or None
+
+
+def _memory(root: Path, group: list[Path]) -> tuple[int, int, int | None]:
+    """Bytes in total, available, and the container's limit, None without one."""
+    memory = _memory_info(_text(root / "proc/meminfo"))
+    total, available = memory.get("MemTotal", 0), memory.get("MemAvailable", memory.get("MemFree", 0))
+    limit = _memory_limit(group)
+    if limit is None or limit >= total > 0:
+        return total, available, None
+    return total, min(available, max(0, limit - _memory_used(group))), limit
 
 
 def free_disk_bytes(path: Path) -> int:
