@@ -65,6 +65,22 @@ def test_packing_after_loading_leaves_holes_that_0_6_6_counts() -> None:
     assert not_yet.inputs["holes_gib"] == 0.0
 
 
+def test_an_fp8_cache_off_hopper_is_attended_by_flashinfer() -> None:
+    """A start of 0.20 on 2 x RTX 3090 told 9.84 GiB, 619,202 tokens and 0.49 GiB of graphs; beside drafts it has
+    piecewise graphs alone."""
+    model = find_model("Qwen/Qwen3.6-27B-AWQ").facts()
+    flags = {"tensor_parallel_size": 2, "kv_cache_dtype": "fp8_e5m2", "gpu_memory_utilization": 0.88}
+    flags |= {"max_num_batched_tokens": 8192, "max_num_seqs": 2, "enable_prefix_caching": True, "dtype": "float16"}
+    made = planned(model, "0.20.1", "2xRTX 3090", **flags)
+    assert made.tightest.kv_cache.value == pytest.approx(9.84, abs=0.03)
+    assert made.capacity.kv_cache_tokens == pytest.approx(619202, rel=0.005)
+    assert made.tightest.deducted.value == pytest.approx(0.49, abs=0.02)
+    flags["speculative_config"] = {"method": "mtp", "num_speculative_tokens": 3}
+    drafting = planned(model, "0.20.1", "2xRTX 3090", **flags).tightest.graphs
+    assert (drafting.inputs["whole"], drafting.value < 0.2) == (0, True)
+    assert planned(model, "0.20.1", "2xH100", **flags).tightest.graphs.inputs["whole"] != 0
+
+
 def test_flashinfer_samples_without_the_triton_kernels_rows() -> None:
     """From 0.21 on cards of NVIDIA; 0.20 and ROCm keep Triton's."""
     peaks = [

@@ -29,8 +29,7 @@ STREAM_BYTES = 32 * MIB
 WORKSPACE_BYTES = 75 * MIB
 """cuBLAS workspaces of the capture's pool, whatever is captured (0.26 on H200)."""
 FLASHINFER_BYTES = 394 * MIB
-"""Workspace of FlashInfer's attention, the default of data-centre Blackwell (0.17 to 0.30 platforms/cuda.py; envs.py
-`VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE`)."""
+"""Workspace of FlashInfer's attention (0.11.2 to 0.30 envs.py `VLLM_FLASHINFER_WORKSPACE_BUFFER_SIZE`)."""
 SPLITS = 32
 """FlashAttention 3 on Hopper gives whole-model graphs room for so many partial results (envs.py
 `VLLM_FLASH_ATTN_MAX_NUM_SPLITS_FOR_CUDA_GRAPH`), fp32, a batch of the largest size: 112 MiB for Qwen2.5-7B at 256."""
@@ -62,9 +61,10 @@ def graph_memory(settings: Settings, model: ModelFacts, stage: Stage) -> Derived
     sizes = settings.cudagraph_capture_sizes
     if not settings.graphs or not sizes:
         return Derived(0.0, "GiB", "no CUDA graphs", "computed")
-    piecewise, whole = graph_counts(settings)
+    layers = model.layers[stage.start : stage.end]
+    piecewise, whole = graph_counts(settings, layers)
     first, splits = _first_captures(settings, model, stage)
-    value = (first + splits + _driver_bytes(settings, stage)) / GIB
+    value = (first + splits + _driver_bytes(settings, model, stage)) / GIB
     return Derived(
         value,
         "GiB",
@@ -84,7 +84,9 @@ def _first_captures(settings: Settings, model: ModelFacts, stage: Stage) -> tupl
     pool = max(sizes) * width * model.element_bytes
     if not graphs_for_full_and_piecewise(settings.version):
         return pool, 0
-    largest = max((n for n in sizes if n <= _decode_batch(settings)), default=0) if graph_counts(settings)[1] else 0
+    largest = (
+        max((n for n in sizes if n <= _decode_batch(settings)), default=0) if graph_counts(settings, layers)[1] else 0
+    )
     width = max((_output_width(x.attention) for x in layers if x.attention), default=0) // settings.tensor_parallel_size
     streams = WORKSPACE_BYTES + (STREAM_BYTES if _shared_experts(settings, layers) else 0)
     return streams + pool, SPLITS * width * largest * 4 if settings.hopper else _flashinfer(settings, layers, largest)
@@ -98,8 +100,16 @@ def _shared_experts(settings: Settings, layers: Sequence[LayerFacts]) -> bool:
 
 def _flashinfer(settings: Settings, layers: Sequence[LayerFacts], largest: int) -> int:
     """FlashInfer's buffer, made when the first whole-model graph is captured."""
+    return FLASHINFER_BYTES if largest and _attends_by_flashinfer(settings, layers) else 0
+
+
+def _attends_by_flashinfer(settings: Settings, layers: Sequence[LayerFacts]) -> bool:
+    """By default on data-centre Blackwell, and with an fp8 cache on cards that FlashAttention 3 does not run on
+    (0.11.2 to 0.30 platforms/cuda.py `_get_backend_priorities`, flash_attn.py `supports_kv_cache_dtype`)."""
+    if not settings.flashinfer or settings.hopper:
+        return False
     plain = any(x.attention is not None and x.attention.kv_lora_rank is None for x in layers)
-    return FLASHINFER_BYTES if settings.flashinfer and 10.0 <= settings.capability < 11.0 and plain and largest else 0
+    return plain and (10.0 <= settings.capability < 11.0 or settings.kv_cache_dtype.startswith("fp8"))
 
 
 def _output_width(mixer: Attention) -> int:
@@ -107,8 +117,8 @@ def _output_width(mixer: Attention) -> int:
     return mixer.heads * (mixer.kv_lora_rank or mixer.v_head_dim)
 
 
-def _driver_bytes(settings: Settings, stage: Stage) -> int:
-    piecewise, whole = graph_counts(settings)
+def _driver_bytes(settings: Settings, model: ModelFacts, stage: Stage) -> int:
+    piecewise, whole = graph_counts(settings, model.layers[stage.start : stage.end])
     if settings.max_loras and settings.version >= (0, 12):  # each size twice: without adapters and with them
         piecewise, whole = 2 * piecewise, 2 * whole
     if not graphs_for_full_and_piecewise(settings.version):
@@ -120,11 +130,18 @@ def _driver_bytes(settings: Settings, stage: Stage) -> int:
     return stage.layers * (piecewise * PIECE_BYTES + whole * each)
 
 
-def graph_counts(settings: Settings) -> tuple[int, int]:
-    """Piecewise graphs, one a size, and from 0.11 whole-model ones for sizes that a decode batch can have."""
+def graph_counts(settings: Settings, layers: Sequence[LayerFacts]) -> tuple[int, int]:
+    """Piecewise graphs, one a size, and from 0.11 whole-model ones for sizes that a decode batch can have.
+
+    Beside drafts FlashInfer has whole-model graphs with TensorRT-LLM's kernels alone, those of data-centre Blackwell
+    (0.20 flashinfer.py `get_cudagraph_support`).
+    """
     sizes = settings.cudagraph_capture_sizes
     mode = settings.cudagraph_mode.upper()
     if settings.engine == "V0" or not graphs_for_full_and_piecewise(settings.version) or mode == "PIECEWISE":
+        return len(sizes), 0
+    drafts_apart = settings.num_speculative_tokens > 0 and not 10.0 <= settings.capability < 11.0
+    if drafts_apart and _attends_by_flashinfer(settings, layers):
         return len(sizes), 0
     whole = sum(n <= _decode_batch(settings) for n in sizes)
     return (0 if mode in ("FULL", "FULL_DECODE_ONLY") else len(sizes)), whole
@@ -135,7 +152,11 @@ def _decode_batch(settings: Settings) -> int:
 
 
 def deducted_graphs(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[float]:
-    """GiB taken from the KV cache beforehand for graphs (0.20 and later, where the runner estimates)."""
+    """GiB taken from the KV cache beforehand for graphs (0.20 and later, where the runner estimates).
+
+    The larger of the first captures of either kind: with FlashInfer the whole-model one holds its workspace and all that
+    the piecewise one does (0.49 and 0.83 GiB told by two starts with an fp8 cache).
+    """
     if (
         not settings.graphs
         or not settings.estimate_graphs
@@ -145,5 +166,7 @@ def deducted_graphs(settings: Settings, model: ModelFacts, stage: Stage) -> Deri
     found = graph_memory(settings, model, stage)
     if not found.value:
         return found
-    value = (max(_first_captures(settings, model, stage)) + _driver_bytes(settings, stage)) / GIB
+    first, whole = _first_captures(settings, model, stage)
+    first = max(first, whole) if settings.hopper else first + whole
+    value = (first + _driver_bytes(settings, model, stage)) / GIB
     return Derived(value, "GiB", "trial captures: the larger first one + graphs x layers", found.source, found.inputs)
