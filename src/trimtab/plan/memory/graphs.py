@@ -154,8 +154,8 @@ def _decode_batch(settings: Settings) -> int:
 def deducted_graphs(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[float]:
     """GiB taken from the KV cache beforehand for graphs (0.20 and later, where the runner estimates).
 
-    The larger of the first captures of either kind: with FlashInfer the whole-model one holds its workspace and all that
-    the piecewise one does (0.49 and 0.83 GiB told by two starts with an fp8 cache).
+    The larger of the first captures of either kind: with FlashInfer the whole-model one holds its workspace and all
+    that the piecewise one does (0.49 and 0.83 GiB told by two starts with an fp8 cache).
     """
     if (
         not settings.graphs
