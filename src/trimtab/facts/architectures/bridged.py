@@ -89,13 +89,41 @@ def minimax_m3_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
     s = vit_shape(v)
     own = v.sub("img_token_compression_config") or Keys({})
     frames, merge = own.integer("temporal_patch_size", low=1) or 2, own.integer("spatial_merge_size", low=1) or 2
-    shape = replace(s, patch_inputs=s.patch_inputs * frames)
+    shape = s if v.has("temporal_patch_size") else replace(s, patch_inputs=s.patch_inputs * frames)
     middle = top.integer("projector_hidden_size", low=1, high=LARGEST_WIDTH) or text_hidden
     kind = Vit(patch_bias=False, positions=False, pre_norm=True, final_norm=False)
     weights = vit_weights(v, shape, kind)
     weights += two_layers(s.hidden, middle, text_hidden, bias=top.flag("multimodal_projector_bias", default=True))
     weights += two_layers(text_hidden * merge * merge, middle, text_hidden, bias=True)
     return Tower("vision", weights, s.hidden, s.inner, s.layers)
+
+
+def lfm2_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """SigLIP 2 for any resolution, pixels shuffled together, two layers (lfm2_vl.py, lfm2_siglip2.py)."""
+    s = vit_shape(v)
+    shape = replace(s, positions=v.integer("num_patches", low=1) or 256)
+    wide = s.hidden * (top.integer("downsample_factor", low=1) or 2) ** 2
+    middle = top.integer("projector_hidden_size", low=1, high=LARGEST_WIDTH) or 2560
+    bias = top.flag("projector_bias", default=True)
+    projector = tuple(replace(w, split="none") for w in two_layers(wide, middle, text_hidden, bias=bias))
+    if top.flag("projector_use_layernorm", default=True):
+        projector += (norm("multi_modal_projector.layer_norm", wide, bias=True, part="projector"),)
+    return Tower("vision", vit_weights(v, shape, Vit()) + projector, s.hidden, s.inner, s.layers)
+
+
+def gemma4_patches(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """Gemma 4 without a tower: patches through one matrix with three norms (gemma4_unified.py)."""
+    pooled = v.required("patch_size") * (v.integer("pooling_kernel_size", low=1) or 1)
+    side, width = v.integer("model_patch_size", low=1) or pooled, v.required("mm_embed_dim", high=LARGEST_WIDTH)
+    inputs = 3 * side * side
+    weights = (
+        norm("vision_embedder.patch_ln1", inputs, bias=True, part="vision"),
+        Weight("vision_embedder.patch_dense", "vision", (Span(width),), inputs, "rows", bias=True),
+        *(norm(f"vision_embedder.{n}", width, bias=True, part="vision") for n in ("patch_ln2", "pos_norm")),
+        matrix("vision_embedder.pos_embedding", "vision", 2 * v.required("mm_posemb_size"), width),
+        matrix("embed_vision.embedding_projection", "projector", text_hidden, width),
+    )
+    return Tower("vision", weights, width)
 
 
 def step3_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:

@@ -70,7 +70,7 @@ def gemma4(keys: Keys, traits: Traits) -> Outline:
     )
     full = replace(
         shape,
-        head_dim=keys.integer("global_head_dim", low=1) or shape.head_dim,
+        head_dim=keys.defaulted("global_head_dim", default=512, low=1),
         kv_heads=keys.integer("num_global_key_value_heads", low=1) or shape.kv_heads,
     )
     first_shared = shape.layers - (keys.integer("num_kv_shared_layers") or 0)

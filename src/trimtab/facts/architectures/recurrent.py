@@ -6,6 +6,7 @@ Weights and states as vLLM splits them (model_executor/layers/mamba/*, mamba_uti
 from __future__ import annotations
 
 from trimtab.facts.architectures.blocks import matrix, norm
+from trimtab.facts.architectures.shape import Shape
 from trimtab.facts.keys import Keys
 from trimtab.facts.layers import Recurrent, StateShape
 from trimtab.facts.weights import Span, Weight
@@ -131,6 +132,27 @@ def kimi_delta(keys: Keys, hidden: int, *, name: str = "self_attn") -> Mixer:
         Weight(f"{name}.dt_bias", "mamba", (span,), split="rows", element_bytes=4),
         norm(f"{name}.o_norm", head_dim, part="mamba"),
         matrix(f"{name}.o_proj", "mamba", hidden, span.rows, split="columns"),
+    )
+    states = (
+        StateShape("conv", (span, span, span), (kernel - 1,), 2),
+        StateShape("ssm", (per_head,), (head_dim, head_dim), 4),
+    )
+    return Recurrent("kda", states), weights
+
+
+def full_delta(keys: Keys, shape: Shape, *, name: str = "self_attn") -> Mixer:
+    """Ling 3's Kimi Delta Attention: every gate a matrix of full rank (models/bailing_moe_v3.py)."""
+    heads, head_dim = shape.heads, shape.head_dim
+    kernel = keys.required("short_conv_kernel_size")
+    span, per_head = Span(heads * head_dim, heads), Span(heads, heads)
+    weights = (
+        Weight(f"{name}.qkvb_proj", "mamba", (span, span, span, per_head), shape.hidden, "rows"),
+        *(Weight(f"{name}.{n}_proj", "mamba", (span,), shape.hidden, "rows") for n in ("f", "g")),
+        Weight(f"{name}.conv1d", "mamba", (span, span, span), kernel, "rows", packable=False, element_bytes=4),
+        Weight(f"{name}.A_log", "mamba", (per_head,), split="rows", element_bytes=4),
+        Weight(f"{name}.dt_bias", "mamba", (span,), split="rows", element_bytes=4),
+        norm(f"{name}.o_norm", head_dim, part="mamba"),
+        matrix(f"{name}.o_proj", "mamba", shape.hidden, span.rows, split="columns"),
     )
     states = (
         StateShape("conv", (span, span, span), (kernel - 1,), 2),

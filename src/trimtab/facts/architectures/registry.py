@@ -7,12 +7,15 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from trimtab.facts.architectures import (
+    bailing,
     clips,
     deepseek_v4,
     eagle,
     encoders,
+    gated,
     hybrids,
     kimi,
+    longcat,
     minimax_m3,
     mixed,
     nas,
@@ -61,6 +64,14 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
         ),
         (eagle.eagle3, LLAMA),
     ),
+    "LagunaForCausalLM": (gated.laguna, LLAMA),
+    "AfmoeForCausalLM": (gated.afmoe, LLAMA),
+    "LongcatFlashForCausalLM": (longcat.longcat_flash, LLAMA),
+    "BailingMoeV2_5ForCausalLM": (bailing.bailing_linear, LLAMA),
+    "BailingMoeV3ForCausalLM": (bailing.bailing_v3, LLAMA),
+    **dict.fromkeys(
+        ("NomicBertModel", "GteModel", "GteNewModel", "GteNewForSequenceClassification"), (encoders.rotary_bert, LLAMA)
+    ),
     "WhisperForConditionalGeneration": (whisper.whisper, LLAMA),
     "DeciLMForCausalLM": (nas.deci_lm, LLAMA),
     "MiniMaxM3SparseForCausalLM": (minimax_m3.minimax_m3, LLAMA),
@@ -83,17 +94,29 @@ BUILDERS: dict[str, tuple[Callable[[Keys, Traits], Outline], Traits]] = {
             "RobertaModel",
             "RobertaForMaskedLM",
             "RobertaForSequenceClassification",
+            "RobertaForTokenClassification",
+            "XLMRobertaForTokenClassification",
             "XLMRobertaModel",
             "BgeM3EmbeddingModel",
             "XLMRobertaForSequenceClassification",
         ),
         (encoders.bert, LLAMA),
     ),
-    **dict.fromkeys(("ModernBertModel", "ModernBertForSequenceClassification"), (encoders.modernbert, LLAMA)),
+    **dict.fromkeys(
+        ("ModernBertModel", "ModernBertForSequenceClassification", "ModernBertForTokenClassification"),
+        (encoders.modernbert, LLAMA),
+    ),
     **dict.fromkeys(
         ("MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM", "MiniMaxForCausalLM"), (hybrids.minimax01, LLAMA)
     ),
 }
+
+
+RENAMED = {
+    "MptForCausalLM": "MPTForCausalLM", "RWForCausalLM": "FalconForCausalLM",
+    "StableLMEpochForCausalLM": "StableLmForCausalLM", "Phi4MultimodalForCausalLM": "Phi4MMForCausalLM",
+}  # fmt: skip
+"""Old names in checkpoints of architectures that vLLM serves under a new one."""
 
 
 def known_architectures() -> tuple[str, ...]:
@@ -109,10 +132,20 @@ def architecture_of(top: Keys) -> str:
     return ""
 
 
+def _generating(architecture: str) -> str:
+    """The generating twin of a classifier or an old name: vLLM serves both with one body."""
+    if architecture in RENAMED:
+        return RENAMED[architecture]
+    body = architecture
+    for ending in ("ForSequenceClassification", "ForTokenClassification", "ForRewardModel"):
+        body = body.removesuffix(ending)
+    return body if body == architecture else f"{body}ForCausalLM"
+
+
 def build(top: Keys, text: Keys, architecture: str) -> Outline:
     """The model's body; an unknown architecture is read as a plain decoder and named in `missing`."""
     inner = decoder_architecture(architecture, text)
-    builder, traits = BUILDERS.get(inner, (None, LLAMA))
+    builder, traits = BUILDERS.get(inner) or BUILDERS.get(_generating(inner), (None, LLAMA))
     if builder is None:
         top.missing.append(f"architecture {architecture}")
         return build_decoder(text, LLAMA)

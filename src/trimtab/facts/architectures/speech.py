@@ -40,6 +40,12 @@ def gemma4_audio(top: Keys, a: Keys, text_hidden: int) -> Tower:
     return Tower("audio", weights, width, 4 * width, layers, splits=False)
 
 
+def gemma4_frames(top: Keys, a: Keys, text_hidden: int) -> Tower:
+    """Gemma 4 without an audio encoder: frames through one matrix (gemma4_unified.py)."""
+    width = a.required("audio_embed_dim", "output_proj_dims", "hidden_size", high=LARGEST_WIDTH)
+    return Tower("audio", (matrix("embed_audio.embedding_projection", "projector", text_hidden, width),), width)
+
+
 def gemma3n_embedder(v: Keys, width: int, text_hidden: int, name: str) -> tuple[Weight, ...]:
     """A table of hard tokens, two norms and a projection."""
     rows = v.integer("vocab_size", low=1) or 128

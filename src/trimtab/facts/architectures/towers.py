@@ -38,6 +38,8 @@ class VitShape(msgspec.Struct, frozen=True):
     positions: int
     attention: int = 0
     """Width of all heads together, where it is not the hidden width."""
+    kv_heads: int = 0
+    """Heads of keys and values, where they are fewer."""
 
 
 def vit_shape(v: Keys) -> VitShape:
@@ -53,7 +55,8 @@ def vit_shape(v: Keys) -> VitShape:
     frames = v.integer("temporal_patch_size") or 1
     side = (_side(v, "image_size") or 0) // max(1, patch)
     positions = v.integer("num_position_embeddings") or side * side
-    return VitShape(hidden, layers, heads, inner, channels * patch * patch * frames, positions)
+    kv_heads = v.integer("num_key_value_heads", low=1) or 0
+    return VitShape(hidden, layers, heads, inner, channels * patch * patch * frames, positions, kv_heads=kv_heads)
 
 
 def vit_weights(v: Keys, s: VitShape, kind: Vit, *, qk_norm: bool = False) -> tuple[Weight, ...]:
@@ -72,12 +75,12 @@ def vit_weights(v: Keys, s: VitShape, kind: Vit, *, qk_norm: bool = False) -> tu
 
 def _vit_block(s: VitShape, kind: Vit, qk_norm: bool) -> list[Weight]:
     head = s.attention or s.hidden // max(1, s.heads) * s.heads
-    span = Span(head, s.heads)
+    span, kv = Span(head, s.heads), Span(head // max(1, s.heads) * (s.kv_heads or s.heads), s.kv_heads or s.heads)
     up = (Span(s.inner), Span(s.inner)) if kind.gated else (Span(s.inner),)
     mlp_bias = kind.bias if kind.mlp_bias is None else kind.mlp_bias
     block = [norm(f"blocks.norm{i}", s.hidden, bias=kind.norm_bias, part="vision") for i in (1, 2)]
     block += [
-        Weight("blocks.attn.qkv", "vision", (span, span, span), s.hidden, "rows", bias=kind.bias),
+        Weight("blocks.attn.qkv", "vision", (span, kv, kv), s.hidden, "rows", bias=kind.bias),
         Weight("blocks.attn.proj", "vision", (Span(s.hidden),), head, "columns", bias=kind.bias),
         Weight("blocks.mlp.fc1", "vision", up, s.hidden, "rows", bias=mlp_bias),
         Weight("blocks.mlp.fc2", "vision", (Span(s.hidden),), s.inner, "columns", bias=mlp_bias),
@@ -195,6 +198,24 @@ def glm4v_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
         Weight("merger.down_proj", "projector", (Span(out),), inner, "columns"),
     )
     return Tower("vision", vit_weights(v, shape, kind) + projector, s.hidden, out, s.layers)
+
+
+def glm_ocr_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
+    """GLM-OCR (glm_ocr.py): norms of queries and keys, no position table, a merger of the text's width."""
+    s = vit_shape(v)
+    out, merge = v.required("out_hidden_size"), v.integer("spatial_merge_size") or 2
+    kind = Vit(gated=True, bias=v.flag("attention_bias", default=True), norm_bias=False, positions=False)
+    inner = out * (v.integer("in_channels") or 3)
+    projector = (
+        matrix("downsample", "projector", out, s.hidden * merge * merge, bias=True),
+        matrix("merger.proj", "projector", out, out),
+        norm("merger.post_projection_norm", out, bias=True, part="projector"),
+        Weight("merger.gate_up_proj", "projector", (Span(inner), Span(inner)), out, "rows"),
+        Weight("merger.down_proj", "projector", (Span(out),), inner, "columns"),
+    )
+    heads = tuple(norm(f"blocks.attn.{n}_norm", s.hidden // max(1, s.heads), part="vision") for n in ("q", "k"))
+    weights = vit_weights(v, s, kind) + heads * s.layers + projector
+    return Tower("vision", weights, s.hidden, s.inner, s.layers)
 
 
 def llama4_vision(top: Keys, v: Keys, text_hidden: int) -> Tower:
