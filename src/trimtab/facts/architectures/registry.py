@@ -145,10 +145,11 @@ def _generating(architecture: str) -> str:
 def build(top: Keys, text: Keys, architecture: str) -> Outline:
     """The model's body; an unknown architecture is read as a plain decoder and named in `missing`."""
     inner = decoder_architecture(architecture, text)
-    builder, traits = BUILDERS.get(inner) or BUILDERS.get(_generating(inner), (None, LLAMA))
-    if builder is None:
+    known = BUILDERS.get(inner) or BUILDERS.get(_generating(inner))
+    if known is None:
         top.missing.append(f"architecture {architecture}")
         return build_decoder(text, LLAMA)
+    builder, traits = known
     found = builder(text, traits)
     found = replace(found, towers=found.towers + build_towers(top, architecture, found.shape.hidden))
     return with_drafts(found, text, inner)
