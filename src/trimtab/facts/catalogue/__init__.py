@@ -3,9 +3,9 @@
 FAMILIES = (
     "apertus", "baichuan", "bamba", "bloom", "cohere", "dbrx", "deepseek", "deepseek-llm", "embeddings", "ernie",
     "exaone", "falcon", "gemma", "glm", "gpt-oss", "gpt2", "gptj", "granite", "hunyuan", "internlm", "internvl",
-    "jamba", "kimi", "lfm2", "ling", "llama", "llava", "mamba", "mimo", "minicpm", "minimax", "mistral",
-    "mixtral", "mpt", "nemotron", "olmo", "opt", "phi", "pythia", "qwen-vl", "qwen1", "qwen1.5", "qwen2",
-    "qwen2-moe", "qwen2.5", "qwen3", "qwen3-moe", "qwen3-next", "qwen3.5", "qwen3.8", "seed", "smollm", "solar",
-    "stablelm", "starcoder", "step", "whisper", "yi",
+    "jamba", "kimi", "laguna", "lfm2", "ling", "llama", "llava", "longcat", "mamba", "mellum", "mimo", "minicpm",
+    "minimax", "mistral", "mixtral", "mpt", "nemotron", "olmo", "opt", "phi", "pythia", "qwen-vl", "qwen1",
+    "qwen1.5", "qwen2", "qwen2-moe", "qwen2.5", "qwen3", "qwen3-moe", "qwen3-next", "qwen3.5", "qwen3.8", "seed",
+    "smollm", "solar", "stablelm", "starcoder", "step", "whisper", "yi",
 )  # fmt: skip
 """The files of this folder."""
