@@ -7,8 +7,14 @@ from pathlib import Path
 
 from tests.supervisor.fake import spec
 from trimtab.supervisor import registry
+from trimtab.supervisor.launching import Callbacks, Event, StateChanged
 from trimtab.supervisor.stopping import stop_on_signals
-from trimtab.supervisor.supervisor import StateChanged, failure, supervise
+from trimtab.supervisor.supervisor import failure, supervise
+
+
+def told(event: Event) -> None:
+    if isinstance(event, StateChanged):
+        print(event.state, file=sys.stderr, flush=True)
 
 
 def main() -> int:
@@ -17,9 +23,8 @@ def main() -> int:
     with stop_on_signals() as stop, registry.claimed(state_dir, wish) as record:
         outcome = supervise(
             spec(state_dir, *knobs, name=record.name, port=record.port),
-            lambda event: print(event.state, file=sys.stderr, flush=True) if isinstance(event, StateChanged) else None,
             stop,
-            when_ready=lambda record: print(f"serving {record.name}", flush=True),
+            Callbacks(observer=told, when_ready=lambda record, start: print(f"serving {record.name}", flush=True)),
         )
     if outcome.failed:
         print(failure(outcome), file=sys.stderr, flush=True)

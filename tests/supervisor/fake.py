@@ -9,15 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from trimtab.supervisor import registry
 from trimtab.supervisor.journal import Entry, read_journal
+from trimtab.supervisor.launching import Callbacks, Event, LaunchSpec, Outcome
 from trimtab.supervisor.ports import free_port
 from trimtab.supervisor.stopping import Stop
-from trimtab.supervisor.supervisor import Event, LaunchSpec, Outcome, supervise
+from trimtab.supervisor.supervisor import supervise
 
 ENGINE = Path(__file__).parents[1] / "fakes" / "engine.py"
 WAIT_S = 60.0
@@ -74,6 +75,7 @@ class Run:
     events: list[Event] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
+    callbacks: Callbacks = field(default_factory=Callbacks)
 
     def __post_init__(self) -> None:
         self._thread = threading.Thread(target=self._run)
@@ -81,7 +83,7 @@ class Run:
 
     def _run(self) -> None:
         try:
-            self.outcomes.append(supervise(self.spec, self.events.append, self.stop))
+            self.outcomes.append(supervise(self.spec, self.stop, replace(self.callbacks, observer=self.events.append)))
         except BaseException as error:  # noqa: BLE001 - raised again in outcome()
             self.errors.append(error)
 

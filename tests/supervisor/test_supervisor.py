@@ -14,11 +14,13 @@ from tests.supervisor.fake import Run, seen_state, spec, wait_for
 from trimtab.engine.logs import Kind
 from trimtab.errors import HostError
 from trimtab.supervisor import registry
+from trimtab.supervisor.happenings import Limits
 from trimtab.supervisor.journal import read_journal
+from trimtab.supervisor.launching import Callbacks, LogSeen, Start, StateChanged
 from trimtab.supervisor.process import members
 from trimtab.supervisor.states import State
 from trimtab.supervisor.stopping import Stop
-from trimtab.supervisor.supervisor import LogSeen, StateChanged, failure, supervise
+from trimtab.supervisor.supervisor import failure, supervise
 
 OOM = """(EngineCore pid=9) ERROR 11-30 03:43:16 [v1/engine/core.py:1330] EngineCore failed to start.
 (EngineCore pid=9) ERROR 11-30 03:43:16 [v1/engine/core.py:1330] Traceback (most recent call last):
@@ -101,7 +103,7 @@ def test_crash_after_ready(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_ignores_sigterm_is_killed_after_the_bound(tmp_path: Path) -> None:
-    run = Run(spec(tmp_path, "--ignore-term", "--hold", "load", stop_timeout_s=0.5))
+    run = Run(spec(tmp_path, "--ignore-term", "--hold", "load", limits=Limits(stop_s=0.5)))
     run.until("loading")
     outcome = run.end()
     assert outcome.state is State.STOPPED
@@ -130,7 +132,7 @@ def test_a_guard_killed_before_it_read_what_was_asked(tmp_path: Path) -> None:
 
 
 def test_start_timeout(tmp_path: Path) -> None:
-    run = Run(spec(tmp_path, "--hold", "load", start_timeout_s=0.5))
+    run = Run(spec(tmp_path, "--hold", "load", limits=Limits(start_s=0.5)))
     outcome = run.outcome()
     assert outcome.state is State.FAILED_TO_START
     assert "gave no token within" in str(outcome.reason)
@@ -184,18 +186,18 @@ def test_an_observer_that_breaks_leaves_no_engine(tmp_path: Path) -> None:
             raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        supervise(spec(tmp_path), broken, Stop())
+        supervise(spec(tmp_path), Stop(), Callbacks(observer=broken))
     record = registry.read(tmp_path, "fake")
     assert record is not None
     assert members(record.group, record.mark) == []
 
 
 def test_when_ready_raises_in_the_callers_thread(tmp_path: Path) -> None:
-    def refuse(record: registry.ServerRecord) -> None:
+    def refuse(record: registry.ServerRecord, start: Start) -> None:
         raise HostError(registry.msg("not this one"))
 
     with pytest.raises(HostError, match="not this one"):
-        supervise(spec(tmp_path), lambda event: None, Stop(), when_ready=refuse)
+        supervise(spec(tmp_path), Stop(), Callbacks(when_ready=refuse))
     record = registry.read(tmp_path, "fake")
     assert record is not None
     assert record.state == "stopped"
@@ -204,7 +206,7 @@ def test_when_ready_raises_in_the_callers_thread(tmp_path: Path) -> None:
 def test_stopped_before_it_began(tmp_path: Path) -> None:
     stop = Stop()
     stop.request()
-    outcome = supervise(spec(tmp_path), lambda event: None, stop)
+    outcome = supervise(spec(tmp_path), stop)
     assert outcome.state is State.STOPPED
     assert outcome.status is None
 

@@ -66,6 +66,18 @@ EnginePython = Annotated[
 ]
 VerifyWhenReady = Annotated[bool, typer.Option("--verify/--no-verify", help="Verify the server once it is ready.")]
 Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return once it is ready; end it with trimtab down.")]
+Restart = Annotated[bool, typer.Option("--restart/--no-restart", help="Start the engine again when it crashed.")]
+MaxRestarts = Annotated[
+    int, typer.Option("--max-restarts", min=0, help="Restarts within an hour before the server is given up.")
+]
+DrainBound = Annotated[
+    float, typer.Option("--drain", min=0, help="Seconds that running requests may take when it is asked to end.")
+]
+HangBound = Annotated[
+    float,
+    typer.Option("--hang-timeout", min=1, help="Seconds without any progress after which an engine counts as hung."),
+]
+LogSize = Annotated[int, typer.Option("--log-size", min=1, help="MiB of log after which a new file is begun (of 5).")]
 BasePython = Annotated[
     Path | None,
     typer.Option("--python", help="Python that makes the engine's environment; default: the one that runs Trimtab."),

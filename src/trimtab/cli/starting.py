@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from trimtab.bench.endpoint import Target
 from trimtab.bench.serverlog import LogSource
@@ -16,9 +17,9 @@ from trimtab.cli.format.verify import as_text, progress_line
 from trimtab.cli.progress import drawn
 from trimtab.engine.registry import ServerRecord
 from trimtab.messages import Message, msg
+from trimtab.supervisor.launching import Event, LogSeen, Start, StateChanged
 from trimtab.supervisor.progress import Observer, Progress
-from trimtab.supervisor.states import STARTUP, State
-from trimtab.supervisor.supervisor import Event, LogSeen, StateChanged
+from trimtab.supervisor.states import STARTUP, WAITING, State
 
 _PHASES: dict[State, Message] = {
     State.STARTING: msg("starting vLLM"),
@@ -26,6 +27,7 @@ _PHASES: dict[State, Message] = {
     State.COMPILING: msg("compiling, sizing the KV cache, warming up"),
     State.DRAINING: msg("ending"),
 }
+_TOLD = (State.READY, State.DEGRADED, *WAITING)
 CONCURRENCY = 8
 
 
@@ -37,6 +39,7 @@ class Starting:
         self._display: ExitStack | None = None
         self._show: Observer | None = None
         self._phase = msg("")
+        self._end: StateChanged | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -50,19 +53,29 @@ class Starting:
             if event.state in STARTUP and self._show is None:
                 self._display = ExitStack()
                 self._show = self._display.enter_context(drawn(self._lang))
-            if event.state is State.READY:
+            if event.state is State.READY and event.previous is not State.DEGRADED:
                 self._close()
-                line = msg("ready after {s:.1f} s: it gave a token", s=event.at_s).text(self._lang)
-                print(line, file=sys.stderr, flush=True)
+                self._say(msg("ready after {s:.1f} s: it gave a token", s=event.at_s))
+            elif event.state in _TOLD:
+                self._close()
+                if event.state in WAITING:
+                    self._tell_end(event)
+                self._say(msg("{state}: {reason}", state=event.state.replace("_", " "), reason=event.reason))
+            if event.state in (State.CRASHED, State.FAILED_TO_START):
+                self._end = event
             self._phase = _PHASES.get(event.state, msg(""))
             self._draw(Progress(self._phase))
         elif isinstance(event, LogSeen) and "total" in event.event.numbers:
             numbers = event.event.numbers
             self._draw(Progress(self._phase, done=int(numbers["done"]), total=int(numbers["total"])))
 
-    def ready(self, record: ServerRecord) -> None:
-        """Verify, print the table, then base URL, key, model id and the snippets. Runs in a thread of its own."""
-        if self._check:
+    def ready(self, record: ServerRecord, start: Start) -> Mapping[str, Any] | None:
+        """Verify, print the table, then base URL, key, model id and the snippets. Runs in a thread of its own.
+
+        A restart with the same command is not verified anew: clients are waiting, and the load of it is theirs.
+        """
+        found = None
+        if self._check and (start.number == 0 or start.step is not None):
             outcome = verify(
                 Target(record.base_url, record.api_key, record.models[0]),
                 context=self._context,
@@ -71,8 +84,26 @@ class Starting:
                 observer=self._criterion,
             )
             print(as_text(outcome, self._lang), flush=True)
-        print(serving.connection(record, self._lang), flush=True)
-        print(msg("serving; Ctrl-C ends it").text(self._lang), file=sys.stderr, flush=True)
+            found = {"verified": {c.name: c.passed for c in outcome.criteria}}
+        if start.number == 0:
+            print(serving.connection(record, self._lang), flush=True)
+        self._say(msg("serving; Ctrl-C ends it"))
+        return found
+
+    def _tell_end(self, event: StateChanged) -> None:
+        """How the engine ended; where it is not started again, the error that ends the verb says so."""
+        if self._end is None:
+            return
+        cause = event.diagnosis.told if event.diagnosis is not None else None
+        state, reason = self._end.state.replace("_", " "), self._end.reason
+        self._say(
+            msg("{state}: the engine {reason}: {cause}", state=state, reason=reason, cause=cause)
+            if cause
+            else msg("{state}: the engine {reason}", state=state, reason=reason)
+        )
+
+    def _say(self, line: Message) -> None:
+        print(line.text(self._lang), file=sys.stderr, flush=True)
 
     def _criterion(self, name: str, done: Criterion | None) -> None:
         print(progress_line(name, done, self._lang), file=sys.stderr, flush=True)

@@ -13,6 +13,7 @@ import typer
 
 from trimtab.cli import options
 from trimtab.cli.format import plan as plan_format
+from trimtab.cli.keeping import Cards, Keep, Recovered, memo_of, recall
 from trimtab.cli.launch import Launch, Wanted, demo_launch, launch_of
 from trimtab.cli.notes import Notes
 from trimtab.cli.precheck import check_before_start
@@ -27,12 +28,16 @@ from trimtab.engine.registry import ServerRecord
 from trimtab.errors import UsageError
 from trimtab.messages import msg
 from trimtab.plan.pinned import flags_of
-from trimtab.supervisor import registry
+from trimtab.supervisor import notify, registry
 from trimtab.supervisor.detach import detach as start_detached
 from trimtab.supervisor.devices import Card, choose_devices
+from trimtab.supervisor.launching import Callbacks, LaunchSpec
 from trimtab.supervisor.ports import require_address, require_free
 from trimtab.supervisor.stopping import stop_on_signals
-from trimtab.supervisor.supervisor import LaunchSpec, failure, supervise
+from trimtab.supervisor.supervisor import failure, supervise
+
+LOOPBACK = "127.0.0.1"
+NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # ours, not the engine's
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -44,6 +49,7 @@ class Place(msgspec.Struct, frozen=True):
     devices: tuple[str, ...]
     share: bool
     force: bool = False
+    api_key: str = ""  # "": the command's, the environment's or a new one
 
 
 def run(
@@ -51,7 +57,7 @@ def run(
     subject: options.Subject = None,
     demo: options.Demo = False,
     name: options.Name = None,
-    host: options.Host = "127.0.0.1",
+    host: options.Host = LOOPBACK,
     port: options.Port = None,
     devices: options.Devices = None,
     share: options.Share = False,
@@ -62,6 +68,11 @@ def run(
     check: options.VerifyWhenReady = True,
     detach: options.Detach = False,
     force: options.Force = False,
+    restart: options.Restart = True,
+    max_restarts: options.MaxRestarts = 5,
+    drain: options.DrainBound = 25.0,
+    hang: options.HangBound = 180.0,
+    log_size: options.LogSize = 64,
 ) -> int:
     """Serve a model: plan, start vLLM, verify, print base URL, key and model id, and stay until Ctrl-C."""
     if demo and subject is not None:
@@ -80,11 +91,29 @@ def run(
         require_free(host, port)
     if detach:
         return start_detached(sys.argv[1:], dirs().state)
+    keep = Keep(restart, max_restarts, drain, hang, log_size)
+    recovered = recall(subject) if subject is not None and ctx.obj is None and not Path(subject).exists() else None
+    if recovered is not None:
+        return serve(recovered.launch, _former(place, recovered, subject), keep, check=check)
     wanted = Wanted(engine, engine_python, context, concurrency, chosen)
     launch = _prepared(subject, ctx.obj, wanted, demo=demo)
     if launch.plan is None or ctx.obj:  # a plan's own flags are known to fit
         check_before_start(launch)
-    return serve(launch, place, check=check)
+    return serve(launch, place, keep, check=check)
+
+
+def _former(place: Place, recovered: Recovered, name: str | None) -> Place:
+    """Name, address, cards and key of before, but for what the command line says."""
+    memo = recovered.memo
+    return Place(
+        name=place.name or name,
+        host=place.host if place.host != LOOPBACK else memo.host,
+        port=place.port or memo.port,
+        devices=place.devices or memo.devices,
+        share=place.share,
+        force=place.force,
+        api_key=recovered.api_key,
+    )
 
 
 def _chosen(devices: str | None) -> tuple[str, ...]:
@@ -111,7 +140,7 @@ def _prepared(subject: str | None, rest: list[str] | None, wanted: Wanted, *, de
     return launch_of(resolve_subject(subject, rest), wanted, Notes(lang()))
 
 
-def serve(launch: Launch, place: Place, *, check: bool) -> int:
+def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
     """Start the engine under supervision and stay; 0 when told to stop. EngineError when it failed or crashed."""
     host, port = _address(launch.command, place)
     require_sound_host(launch, host, port, force=place.force)
@@ -122,13 +151,15 @@ def serve(launch: Launch, place: Place, *, check: bool) -> int:
         host=host,
         port=port,
         name=place.name,
-        api_key=_key(launch.command),
+        api_key=place.api_key or _key(launch.command),
         choose=lambda claimed: _cards(launch, place, claimed),
     )
     starting = Starting(lang(), launch.context, check=check)
     with stop_on_signals() as stop, registry.claimed(dirs().state, wish) as record, watching(record) as watch, starting:
-        seen = every(starting.seen, watch)
-        outcome = supervise(_spec(launch, record), seen, stop, when_ready=starting.ready)
+        callbacks = Callbacks(
+            observer=every(starting.seen, watch), when_ready=starting.ready, settle=Cards(record.devices).settle
+        )
+        outcome = supervise(_spec(launch, record, keep), stop, callbacks)
     if outcome.failed:
         raise failure(outcome)
     print(msg("{name} stopped; no process of it is left", name=record.name).text(lang()), file=sys.stderr)
@@ -140,7 +171,7 @@ def _address(command: LaunchCommand, place: Place) -> tuple[str, int | None]:
     host, port = command.get("host"), place.port
     if port is None and (text := command.get("port")) is not None:
         port = _port(os.path.expandvars(text))
-    return (os.path.expandvars(host) if host and place.host == "127.0.0.1" else place.host), port
+    return (os.path.expandvars(host) if host and place.host == LOOPBACK else place.host), port
 
 
 def _port(text: str) -> int:
@@ -166,14 +197,15 @@ def _cards(launch: Launch, place: Place, claimed: Mapping[str, str]) -> tuple[st
     return choose_devices(cards, launch.cards, claimed, wanted=place.devices, share=place.share)
 
 
-def _spec(launch: Launch, record: ServerRecord) -> LaunchSpec:
-    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+def _spec(launch: Launch, record: ServerRecord, keep: Keep) -> LaunchSpec:
+    argv = (*launch.argv, "--host", record.host, "--port", str(record.port))
+    env = {k: v for k, v in os.environ.items() if k not in (*NOT_INHERITED, *notify.VARIABLES)}
     env |= {**launch.env, "VLLM_API_KEY": record.api_key}
     if record.devices:
         env["CUDA_VISIBLE_DEVICES"] = ",".join(record.devices)
     return LaunchSpec(
         name=record.name,
-        argv=(*launch.argv, "--host", record.host, "--port", str(record.port)),
+        argv=argv,
         env=env,
         host=record.host,
         port=record.port,
@@ -183,4 +215,8 @@ def _spec(launch: Launch, record: ServerRecord) -> LaunchSpec:
         api_key=record.api_key,
         devices=record.devices,
         engine_version=launch.engine.version,
+        memo=msgspec.to_builtins(memo_of(launch, record, argv)),
+        log_bytes=keep.log_mib * 2**20,
+        limits=keep.limits(),
+        pace=keep.pace(),
     )

@@ -10,8 +10,8 @@ from trimtab.engine.flight import MemoryUsed
 from trimtab.engine.registry import ServerRecord
 from trimtab.facts.probe.meter import Meter
 from trimtab.supervisor import registry
+from trimtab.supervisor.launching import Event, StateChanged
 from trimtab.supervisor.recorder import Recorder
-from trimtab.supervisor.supervisor import Event, StateChanged
 
 Observer = Callable[[Event], None]
 

@@ -13,7 +13,8 @@ SCHEMA = "trimtab.server/1"
 class ServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One server of this host. It may hold its API key, so its file is for its owner only.
 
-    `pid` and `pid_started` name the supervising process (the start time, seconds since the epoch, tells a reused pid);
+    `pid`, `pid_started` (seconds since the host's start) and `boot` (which start of the host) name the supervising
+    process, so that a pid in use again is told from it;
     `group` is the process group and session of the engine, `mark` the value of TRIMTAB_SERVER in its environment.
     """
 
@@ -34,6 +35,8 @@ class ServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     group: int = 0
     mark: str = ""
     log: str = ""
+    boot: str = ""
+    restarts: int = 0  # starts after the first
     created: float = 0.0  # seconds since the epoch
     ready_after_s: float | None = None
     reason: str = ""  # why it is in this state

@@ -49,7 +49,7 @@ def end_server(state_dir: Path, record: ServerRecord, bound_s: float) -> Ended:
 
 def _gone(record: ServerRecord, bound_s: float) -> bool:
     end = time.monotonic() + bound_s
-    while is_alive(record.pid, record.pid_started):
+    while is_alive(record.pid, record.pid_started, record.boot):
         if time.monotonic() >= end:
             return False
         time.sleep(0.05)

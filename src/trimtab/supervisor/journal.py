@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -12,10 +13,13 @@ from typing import Any
 import msgspec
 
 from trimtab.errors import HostError
-from trimtab.messages import msg
+from trimtab.messages import Message, msg
 
 FILE = "journal.jsonl"
-SERVING = "serving"
+SERVING, LAUNCH, STEP = "serving", "launch", "step"
+
+
+_FREE = msg("Free the path or set XDG_STATE_HOME to a directory you may write.")
 
 
 @contextmanager
@@ -24,18 +28,23 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise HostError(
-            msg(
-                "cannot write to {directory}: {reason}",
-                directory=error.filename2 or error.filename or path,
-                reason=error.strerror,
-            ),
-            hint=msg("Free the path or set XDG_STATE_HOME to a directory you may write."),
-        ) from error
+        raise HostError(_refused(path, error), hint=_FREE) from error
+
+
+def _refused(path: Path, error: OSError) -> Message:
+    return msg(
+        "cannot write to {directory}: {reason}",
+        directory=error.filename2 or error.filename or path,
+        reason=error.strerror,
+    )
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that happened. `what` is `state`, `log` (a line that matters), `signal` or `serving` (checked)."""
+    """One thing that happened.
+
+    `what`: `launch` (the command and all that is needed to start it again), `state`, `log` (a line that matters),
+    `signal`, `exited`, `diagnosis`, `step` (a parameter changed, before and after), `serving` (ready and checked).
+    """
 
     at: float  # seconds since the epoch
     what: str
@@ -46,27 +55,49 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Journal:
-    """Appends entries; each is one write, so that a crash can tear only the last line."""
+    """Appends entries; each is one write, so that a crash can tear only the last line.
+
+    What a full disk does not take is kept in memory and written, in order, as soon as there is room.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / FILE
+        self._unwritten = b""
         with writing(self.path):
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             size = os.fstat(self._fd).st_size
             if size and os.pread(self._fd, 1, size - 1) != b"\n":  # a torn line stays alone on its line
-                os.write(self._fd, b"\n")
+                self._unwritten = b"\n"
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether entries wait for room on the disk."""
+        return bool(self._unwritten)
 
     def append(self, what: str, **fields: Any) -> Entry:
         """Write one entry and force it to the disk."""
         entry = Entry(at=time.time(), what=what, **fields)
-        with writing(self.path):
-            os.write(self._fd, msgspec.json.encode(entry) + b"\n")
-            os.fsync(self._fd)
+        self._unwritten += msgspec.json.encode(entry) + b"\n"
+        self.catch_up()
         return entry
 
+    def catch_up(self) -> None:
+        """Write what waits, as far as the disk takes it."""
+        try:
+            while self._unwritten:
+                self._unwritten = self._unwritten[os.write(self._fd, self._unwritten) :]
+            os.fsync(self._fd)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise HostError(_refused(self.path, error), hint=_FREE) from error
+
     def close(self) -> None:
+        self.catch_up()
         os.close(self._fd)
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def read_journal(directory: Path) -> Iterator[Entry]:

@@ -5,7 +5,6 @@ The only module that starts and signals processes. No policy: it does what it is
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -22,7 +21,8 @@ import psutil
 
 from trimtab.errors import HostError, UsageError
 from trimtab.messages import msg
-from trimtab.supervisor.policy import ExitStatus
+from trimtab.supervisor.happenings import ExitStatus
+from trimtab.supervisor.rotation import RotatingLog
 
 MARK = "TRIMTAB_SERVER"  # in the environment of every process of an engine: finds those that left the session
 GUARD = Path(__file__).with_name("guard.py")
@@ -40,14 +40,14 @@ class Engine:
         *,
         env: Mapping[str, str],
         cwd: Path,
-        log_file: Path,
+        log: RotatingLog,
         on_line: Callable[[str], None],
         on_exit: Callable[[ExitStatus], None],
     ) -> None:
-        """HostError when the program cannot be executed or the log file not be written."""
+        """HostError when the program cannot be executed. `log` is closed with the engine."""
         self.mark = uuid.uuid4().hex
         self._on_line, self._on_exit = on_line, on_exit
-        self._log = _open_log(log_file)
+        self._log = log
         self._control, theirs = socket.socketpair()
         read, write = os.pipe()
         try:
@@ -124,7 +124,7 @@ class Engine:
         with open(read, "rb", buffering=0) as pipe:
             held = b""
             while chunk := pipe.read(1 << 16):
-                self._keep(chunk)
+                self._log.write(chunk)
                 *lines, held = (held + chunk).replace(b"\r", b"\n").split(b"\n")
                 held = held[:LONGEST_LINE]
                 for line in lines:
@@ -133,27 +133,24 @@ class Engine:
             if held:
                 self._on_line(held.decode("utf-8", "replace"))
 
-    def _keep(self, chunk: bytes) -> None:
-        """A full disk must not stop the engine, whose output would block: the log loses what does not fit."""
-        try:
-            self._log.write(chunk)
-        except (OSError, ValueError):
-            return
-
-
-def _open_log(file: Path) -> io.FileIO:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        return open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab", buffering=0)
-    except OSError as error:
-        raise HostError(
-            msg("cannot write the log file {file}: {reason}", file=file, reason=error.strerror),
-            hint=msg("Free the path or set XDG_STATE_HOME to a directory you may write."),
-        ) from error
-
 
 def started_at(pid: int) -> float | None:
-    """When process `pid` began, in seconds since the epoch; None when there is none (a zombie is none)."""
+    """When process `pid` began, in seconds since the host's start; None when there is none (a zombie is none).
+
+    Not since the epoch: that changes when the clock is set, and a living process would be taken for another.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return _started_elsewhere(pid) if not Path("/proc/self/stat").exists() else None
+    return None if fields[0] in _GONE else int(fields[19]) / os.sysconf("SC_CLK_TCK")  # proc(5): starttime
+
+
+_GONE = ("Z", "X", "x")
+
+
+def _started_elsewhere(pid: int) -> float | None:
+    """Where there is no /proc (macOS)."""
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
@@ -161,10 +158,18 @@ def started_at(pid: int) -> float | None:
         return None
 
 
-def is_alive(pid: int, started: float) -> bool:
-    """Whether `pid` is still the process that began at `started`; psutil reads clock ticks, so a second may differ."""
+def boot_id() -> str:
+    """Which start of the host this is; "" where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def is_alive(pid: int, started: float, boot: str = "") -> bool:
+    """Whether `pid` is still the process that began at `started`, in the same start of the host where that is known."""
     now = started_at(pid)
-    return now is not None and abs(now - started) < 1.0
+    return now is not None and abs(now - started) < 1.0 and boot in ("", boot_id())
 
 
 def members(group: int, mark: str) -> list[int]:

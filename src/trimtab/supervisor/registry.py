@@ -22,10 +22,12 @@ from trimtab.errors import HostError, TrimtabError, UsageError
 from trimtab.messages import Message, msg
 from trimtab.supervisor.journal import Journal, writing
 from trimtab.supervisor.ports import free_port, require_address, require_free
-from trimtab.supervisor.process import is_alive, members_gone, started_at
+from trimtab.supervisor.process import boot_id, is_alive, members_gone, started_at
+from trimtab.supervisor.rotation import set_aside
 from trimtab.supervisor.states import ENDED, State
 
 RECORD, LOG = "server.json", "engine.log"
+LOG_FILES = 5  # the current one and those set aside
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 Choose = Callable[[Mapping[str, str]], tuple[str, ...]]
 
@@ -42,9 +44,14 @@ class Wish:
     choose: Choose = lambda claimed: ()  # cards to take, given device -> server of those in use
 
 
+def is_name(name: str) -> bool:
+    """Whether a server may be called so."""
+    return _NAME.fullmatch(name) is not None
+
+
 def directory(state_dir: Path, name: str) -> Path:
     """Where the server `name` keeps record, journal and log. UsageError when it is no name."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise UsageError(
             msg("{name!r} is no server name", name=name),
             hint=msg(
@@ -70,12 +77,11 @@ def claim(state_dir: Path, wish: Wish) -> ServerRecord:
         port = wish.port or free_port(wish.host, {record.port for record in others})
         record = ServerRecord(
             name=name, state=State.INSTALLING, pid=os.getpid(), pid_started=started_at(os.getpid()) or 0.0,
-            host=wish.host, port=port, base_url=f"http://{reachable(wish.host)}:{port}/v1", api_key=wish.api_key,
-            devices=wish.choose(_claimed(others)), log=str(home / LOG), created=time.time(),
+            boot=boot_id(), host=wish.host, port=port, base_url=f"http://{reachable(wish.host)}:{port}/v1",
+            api_key=wish.api_key, devices=wish.choose(_claimed(others)), log=str(home / LOG), created=time.time(),
         )  # fmt: skip
         with writing(home / LOG):
-            if (home / LOG).exists():
-                (home / LOG).replace(home / f"{LOG}.1")
+            set_aside(home / LOG, LOG_FILES)
         write(state_dir, record)
         return record
 
@@ -134,7 +140,7 @@ def read(state_dir: Path, name: str) -> ServerRecord | None:
 def records(state_dir: Path) -> list[ServerRecord]:
     """All records, newest first. One whose process died without a word is written down as crashed, its engine ended."""
     homes = (file.parent.name for file in (state_dir / "servers").glob(f"*/{RECORD}"))
-    found = [record for name in homes if _NAME.fullmatch(name) and (record := read(state_dir, name)) is not None]
+    found = [record for name in homes if is_name(name) and (record := read(state_dir, name)) is not None]
     return sorted((_checked(state_dir, record) for record in found), key=lambda record: -record.created)
 
 
@@ -165,7 +171,7 @@ def _claimed(records: list[ServerRecord]) -> dict[str, str]:
 
 
 def _checked(state_dir: Path, record: ServerRecord) -> ServerRecord:
-    if record.state in ENDED or is_alive(record.pid, record.pid_started):
+    if record.state in ENDED or is_alive(record.pid, record.pid_started, record.boot):
         return record
     last = read(state_dir, record.name) or record  # its last word may have come between reading and looking
     if last.state in ENDED or last.pid != record.pid:

@@ -1,4 +1,4 @@
-"""One server from its start to its end: the one loop, which asks the policy what to do and does it."""
+"""One server from its first start to its end: the one loop, which asks the policy what to do and does it."""
 
 from __future__ import annotations
 
@@ -8,42 +8,57 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import Empty, SimpleQueue
-
-import msgspec
+from typing import Any
 
 from trimtab.engine.logs import Kind, LogEvent, failure_summary, parse_line
-from trimtab.engine.registry import ServerRecord
-from trimtab.errors import EngineError, InternalError, TrimtabError
+from trimtab.errors import EngineError, TrimtabError
 from trimtab.messages import Message, msg
 from trimtab.supervisor import registry
-from trimtab.supervisor.journal import SERVING, Journal
-from trimtab.supervisor.policy import (
-    Answered,
+from trimtab.supervisor.book import Book
+from trimtab.supervisor.happenings import (
+    Action,
     AskToEnd,
+    Drain,
     Enter,
+    Examine,
+    Examined,
     Exited,
     ExitStatus,
     Happening,
     Kill,
+    Launch,
     Launched,
-    Limits,
     PhaseSeen,
-    Situation,
+    Settle,
+    Settled,
     StopAsked,
     Tick,
-    decide,
 )
+from trimtab.supervisor.journal import LAUNCH, SERVING, STEP
+from trimtab.supervisor.launching import (
+    Callbacks,
+    Diagnosis,
+    Failure,
+    LaunchSpec,
+    LogSeen,
+    Outcome,
+    Start,
+    StateChanged,
+    Step,
+)
+from trimtab.supervisor.notify import Notifier
+from trimtab.supervisor.policy import Situation, decide
 from trimtab.supervisor.ports import holder
-from trimtab.supervisor.process import Engine, members, started_at
+from trimtab.supervisor.process import Engine, members
 from trimtab.supervisor.readiness import Probe
-from trimtab.supervisor.states import ENDED, INITIAL, State, allowed
+from trimtab.supervisor.rotation import RotatingLog
+from trimtab.supervisor.states import INITIAL, STARTUP, State
 from trimtab.supervisor.stopping import Stop
+from trimtab.supervisor.watch import Watch
 
-ASK_EVERY_S = 0.25  # readiness
 TICK_S, IDLE_TICK_S = 0.5, 60.0
-READY_JOIN_S = 5.0
+JOIN_S = 5.0
 KEPT_LINES = 4000  # of errors and tracebacks, for the failure summary
 _FAILURE_KINDS = frozenset({Kind.ERROR, Kind.EXCEPTION, Kind.TRACEBACK, Kind.PLAIN})
 _QUIET_KINDS = frozenset({Kind.OTHER, Kind.PLAIN, Kind.TRACEBACK})
@@ -53,94 +68,33 @@ _JOURNALLED = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchSpec:
-    """All that is needed to run one engine. `env` is its whole environment, not an addition to ours."""
+def supervise(spec: LaunchSpec, stop: Stop, callbacks: Callbacks | None = None) -> Outcome:
+    """Run the server until it ends for good or `stop` is requested; on return no process of it is left.
 
-    name: str
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    host: str
-    port: int
-    served_model: str  # the id that clients send
-    state_dir: Path
-    api_key: str = ""
-    devices: tuple[str, ...] = ()
-    log_file: Path | None = None  # in the server's directory when None
-    cwd: Path | None = None  # the server's directory when None
-    engine_version: str = ""
-    start_timeout_s: float = 1800.0
-    stop_timeout_s: float = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class StateChanged:
-    """A new state, `at_s` seconds after the launch."""
-
-    state: State
-    previous: State
-    reason: Message
-    at_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class LogSeen:
-    """A line of the engine's log that tells something: a phase, a number, progress or an error."""
-
-    event: LogEvent
-    at_s: float
-
-
-Event = StateChanged | LogSeen
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How it ended. `errors` are the log's most telling lines, likeliest cause first."""
-
-    name: str
-    state: State
-    reason: Message
-    status: ExitStatus | None
-    errors: tuple[str, ...]
-    ready_after_s: float | None
-    log_file: Path
-
-    @property
-    def failed(self) -> bool:
-        return self.state is not State.STOPPED
-
-
-def supervise(
-    spec: LaunchSpec,
-    observer: Callable[[Event], None],
-    stop: Stop,
-    *,
-    when_ready: Callable[[ServerRecord], None] | None = None,
-) -> Outcome:
-    """Run the engine until it ends or `stop` is requested; on return no process of it is left.
-
-    `observer` is called in this thread, `when_ready` once in a thread of its own; what that raises ends the engine and
-    is raised here. HostError when the program cannot be executed. The name should be claimed (`registry.claimed`).
+    HostError when the program cannot be executed. The name should be claimed (`registry.claimed`).
     """
-    return _Supervision(spec, observer, when_ready).run(stop)
+    return _Supervision(spec, callbacks or Callbacks()).run(stop)
 
 
 def failure(outcome: Outcome) -> EngineError:
     """The error to show for an outcome that failed: what ended, how, and the likeliest cause from the log."""
-    began = msg("failed to start") if outcome.state is State.FAILED_TO_START else msg("crashed")
-    cause = outcome.errors[0] if outcome.errors else None
-    return EngineError(
-        msg(
+    began = {State.FAILED_TO_START: msg("failed to start"), State.GIVEN_UP: msg("was given up")}
+    what = began.get(outcome.state, msg("crashed"))
+    cause = outcome.diagnosis.told
+    if outcome.state is State.GIVEN_UP:
+        said = msg("{name} {began}: {reason}", name=outcome.name, began=what, reason=outcome.reason)
+    elif cause:
+        said = msg(
             "{name} {began}: the engine {reason}: {cause}",
             name=outcome.name,
-            began=began,
+            began=what,
             reason=outcome.reason,
             cause=cause,
         )
-        if cause
-        else msg("{name} {began}: the engine {reason}", name=outcome.name, began=began, reason=outcome.reason),
-        hint=msg("Its whole log: trimtab logs {name} ({file})", name=outcome.name, file=outcome.log_file),
+    else:
+        said = msg("{name} {began}: the engine {reason}", name=outcome.name, began=what, reason=outcome.reason)
+    return EngineError(
+        said, hint=msg("Its whole log: trimtab logs {name} ({file})", name=outcome.name, file=outcome.log_file)
     )
 
 
@@ -153,7 +107,15 @@ class _Failed:
 
 @dataclass(frozen=True, slots=True)
 class _Serving:
-    """`when_ready` is through."""
+    """`when_ready` is through; `trouble` is what it raised at a start after the first, which goes on all the same."""
+
+    found: Mapping[str, Any]
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Diagnosed:
+    diagnosis: Diagnosis
 
 
 @dataclass(slots=True)
@@ -163,114 +125,157 @@ class _Memory:
     ready_after_s: float | None = None
     status: ExitStatus | None = None
     reason: Message = field(default_factory=lambda: msg("not started"))
+    diagnosis: Diagnosis = field(default_factory=Diagnosis)
     error: BaseException | None = None
+    starts: int = 0
+    steps: tuple[Step, ...] = ()
 
 
 class _Supervision:
-    def __init__(
-        self, spec: LaunchSpec, observer: Callable[[Event], None], when_ready: Callable[[ServerRecord], None] | None
-    ) -> None:
-        self._spec, self._observer, self._when_ready = spec, observer, when_ready
+    def __init__(self, spec: LaunchSpec, callbacks: Callbacks) -> None:
+        self._spec, self._call = spec, callbacks
         self._home = registry.directory(spec.state_dir, spec.name)
-        self._journal = Journal(self._home)
-        self._inbox: SimpleQueue[Happening | LogEvent | _Failed | _Serving] = SimpleQueue()
+        self._log_file = spec.log_file or self._home / registry.LOG
+        self._book = Book(spec, self._log_file)
+        self._notifier = Notifier(os.environ)
+        self._inbox: SimpleQueue[Happening | LogEvent | _Failed | _Serving | _Diagnosed] = SimpleQueue()
         self._failure_lines: deque[LogEvent] = deque(maxlen=KEPT_LINES)
         self._situation = Situation(INITIAL)
-        self._limits = Limits(start_s=spec.start_timeout_s, stop_s=spec.stop_timeout_s)
-        self._record = _record_of(spec, self._log_file)
-        self._over = threading.Event()
         self._memory = _Memory()
+        self._argv = spec.argv
         self._engine: Engine | None = None
-        self._asker = threading.Thread(target=self._ask, name="readiness", daemon=True)
-        self._ready = threading.Thread(target=self._be_ready, name="ready", daemon=True)
-
-    @property
-    def _log_file(self) -> Path:
-        return self._spec.log_file or self._home / registry.LOG
+        self._watch: Watch | None = None
+        self._threads: list[threading.Thread] = []
+        self._over = False
 
     def run(self, stop: Stop) -> Outcome:
+        self._book.append(LAUNCH, data=dict(self._spec.memo) or {"argv": self._argv})
         try:
             if stop.times == 0:
                 self._launch()
             stop.listen(lambda times: self._inbox.put(StopAsked(times)))
-            while self._situation.state not in ENDED:
+            while not self._situation.over:
                 self._turn()
         finally:
-            self._over.set()
-            if self._situation.state not in ENDED:
-                self._abandon()
-            for thread in (self._asker, self._ready):
-                if thread.ident is not None:  # started; its server is gone, so whatever it asks fails soon, and a
-                    thread.join(READY_JOIN_S)  # thread inside OpenSSL must not see the interpreter end
-            self._journal.close()
+            self._over = True
+            if self._engine is not None:
+                self._abandon(self._engine)
+            for thread in self._threads:
+                thread.join(JOIN_S)
+            self._book.close()
         if self._memory.error is not None:
             raise self._memory.error
-        return self._outcome()
+        memory, state = self._memory, self._situation.state
+        diagnosis = Diagnosis() if state is State.STOPPED else memory.diagnosis
+        return Outcome(
+            self._spec.name, state, memory.reason, memory.status, diagnosis, memory.ready_after_s, self._log_file,
+            restarts=max(0, memory.starts - 1),
+        )  # fmt: skip
 
     def _launch(self) -> None:
+        spec = self._spec
+        self._failure_lines.clear()
         try:
-            self._engine = Engine(
-                self._spec.argv, env=self._spec.env, cwd=self._spec.cwd or self._home, log_file=self._log_file,
+            log = RotatingLog(self._log_file, spec.log_bytes, spec.log_files)
+            engine = Engine(
+                self._argv, env=spec.env, cwd=spec.cwd or self._home, log=log,
                 on_line=self._hear, on_exit=lambda status: self._inbox.put(Exited(status)),
             )  # fmt: skip
         except TrimtabError as error:
-            self._enter(Enter(State.FAILED_TO_START, error.message))
+            self._enter(Enter(State.FAILED_TO_START, error.message), passing=False)
             raise
-        self._record = msgspec.structs.replace(
-            self._record, engine_pid=self._engine.pid, group=self._engine.group, mark=self._engine.mark
+        self._engine = engine
+        self._book.note(
+            engine_pid=engine.pid, group=engine.group, mark=engine.mark, argv=self._argv, restarts=self._memory.starts
         )
+        self._memory.starts += 1
         self._handle(Launched())
-        self._asker.start()
+        probe = Probe(self._book.record.base_url.removesuffix("/v1"), api_key=spec.api_key, model=spec.served_model)
+        self._watch = Watch(probe, spec.pace, lambda: _listens(engine, spec.port), self._inbox.put)
+        self._watch.start()
 
     def _turn(self) -> None:
-        state = self._situation.state
         try:
-            item = self._inbox.get(timeout=IDLE_TICK_S if state is State.READY else TICK_S)
+            item = self._inbox.get(timeout=self._patience())
         except Empty:
             item = Tick()
+        self._notifier.alive()
+        if self._book.is_behind:
+            self._book.catch_up()
         if isinstance(item, LogEvent):
             self._log_seen(item)
         elif isinstance(item, _Failed):
             self._memory.error = item.error
             self._handle(StopAsked(1))
         elif isinstance(item, _Serving):
-            self._journal.append(SERVING)
+            self._book.append(SERVING, reason=item.trouble, data={**item.found, "start": self._memory.starts})
+        elif isinstance(item, _Diagnosed):
+            self._diagnosed(item.diagnosis)
         else:
             self._handle(item)
+
+    def _patience(self) -> float:
+        """How long to wait for something to happen before looking at the clock."""
+        if self._situation.resume_at is not None:
+            return min(TICK_S, max(0.01, self._situation.resume_at - time.monotonic()))
+        rest = TICK_S if self._situation.state is not State.READY or self._book.is_behind else IDLE_TICK_S
+        watchdog_s = self._notifier.watchdog_s
+        return min(rest, watchdog_s / 3) if watchdog_s is not None else rest
 
     def _handle(self, happening: Happening) -> None:
         now = time.monotonic()
         if isinstance(happening, Exited):
-            self._memory.status = happening.status
-        actions = decide(self._situation, happening, now, self._limits)
+            self._gone(happening.status)
+        elif isinstance(happening, Settled) and happening.note is not None:
+            self._book.append("cards", reason=str(happening.note))
+        actions = decide(self._situation, happening, now, self._spec.limits)
         self._situation = self._situation.after(happening, actions, now)
+        entered = [action for action in actions if isinstance(action, Enter)]
         for action in actions:
-            match action:
-                case Enter():
-                    self._enter(action)
-                case AskToEnd() if self._engine is not None:
-                    self._engine.ask_to_end()
-                case Kill(reason) if self._engine is not None:
-                    self._journal.append("signal", reason=str(reason), data={"signal": "SIGKILL"})
-                    self._engine.kill()
+            if isinstance(action, Enter):
+                self._enter(action, passing=action is not entered[-1])
+            else:
+                self._act(action)
 
-    def _enter(self, action: Enter) -> None:
-        """The only place where the state changes: record, journal, observer, in this order."""
-        previous = State(self._record.state)
-        if not allowed(previous, action.state):
-            raise InternalError(msg("a server cannot go from {old} to {new}", old=previous, new=action.state))
-        at_s = time.monotonic() - self._situation.launched_at
-        if action.state is State.READY:
+    def _act(self, action: Action) -> None:
+        engine = self._engine
+        match action:
+            case Drain() if self._watch is not None:
+                self._watch.drain()
+            case AskToEnd() if engine is not None:
+                engine.ask_to_end()
+            case Kill(reason) if engine is not None:
+                self._book.append("signal", reason=str(reason), data={"signal": "SIGKILL"})
+                engine.kill()
+            case Examine():
+                self._in_thread("examine", self._examine)
+            case Settle():
+                self._in_thread("settle", self._settle)
+            case Launch():
+                self._launch()
+
+    def _enter(self, action: Enter, *, passing: bool) -> None:
+        """The only place where the state changes: journal and record, then who listens."""
+        previous, at_s = self._book.state, time.monotonic() - self._situation.launched_at
+        first = action.state is State.READY and previous in STARTUP
+        if first:
             self._memory.ready_after_s = at_s
+            self._book.note(ready_after_s=at_s)
         self._memory.reason = action.reason
-        self._record = msgspec.structs.replace(
-            self._record, state=action.state, reason=str(action.reason), ready_after_s=self._memory.ready_after_s
-        )
-        registry.write(self._spec.state_dir, self._record)
-        self._journal.append("state", state=action.state, previous=previous, reason=str(action.reason))
-        self._observer(StateChanged(action.state, previous, action.reason, at_s))
-        if action.state is State.READY:
-            self._ready.start()
+        self._book.enter(action.state, action.reason, passing=passing, start=self._memory.starts)
+        self._notifier.state(action.state, str(action.reason))
+        known = self._memory.diagnosis if action.state not in (*STARTUP, State.READY) else None
+        self._call.observer(StateChanged(action.state, previous, action.reason, at_s, known))
+        if action.state is State.STEPPING_BACK and self._memory.diagnosis.step is not None:
+            self._step_back(self._memory.diagnosis.step)
+        if first:
+            self._in_thread("ready", self._be_ready)
+
+    def _step_back(self, step: Step) -> None:
+        self._argv = step.argv
+        self._memory.steps += (step,)
+        data = {"flag": step.flag, "before": step.before, "after": step.after, "argv": step.argv}
+        self._book.append(STEP, reason=str(step.why), data=data)
 
     def _hear(self, line: str) -> None:
         """In the output thread: keep what may explain a failure, pass on what tells something."""
@@ -282,59 +287,74 @@ class _Supervision:
 
     def _log_seen(self, event: LogEvent) -> None:
         if event.kind in _JOURNALLED:
-            self._journal.append("log", data={"kind": event.kind, "process": event.process, **event.numbers})
+            self._book.append("log", data={"kind": event.kind, "process": event.process, **event.numbers})
         if event.phase is not None:
             self._handle(PhaseSeen(event.phase))
-        self._observer(LogSeen(event, time.monotonic() - self._situation.launched_at))
+        self._call.observer(LogSeen(event, time.monotonic() - self._situation.launched_at))
 
-    def _ask(self) -> None:
-        """In the readiness thread: until a token came, or all is over. A stranger on our port is not the engine."""
-        spec = self._spec
-        url = f"http://{registry.reachable(spec.host)}:{spec.port}"
-        probe = Probe(url, api_key=spec.api_key, model=spec.served_model)
-        while not self._over.wait(ASK_EVERY_S):
-            if probe.healthy() and _listens(self._engine, spec.port) and probe.answers():
-                self._inbox.put(Answered())
-                break
-        probe.close()
+    def _gone(self, status: ExitStatus) -> None:
+        self._memory.status, self._engine = status, None
+        if self._watch is not None:
+            self._watch.end()
+        self._book.append("exited", data={"returncode": status.returncode, "start": self._memory.starts})
+
+    def _examine(self) -> None:
+        situation, status = self._situation, self._memory.status
+        assert status is not None
+        failed = Failure(
+            self._spec.name, self._argv, self._log_file, status, situation.served, situation.killed_for,
+            failure_summary(self._failure_lines), self._memory.steps,
+        )  # fmt: skip
+        try:
+            found = self._call.diagnose(failed)
+        except Exception as error:  # noqa: BLE001 - whatever a diagnosis stumbles over, the server goes on
+            found = Diagnosis(errors=failed.errors, data={"diagnosis_failed": repr(error)})
+        self._inbox.put(_Diagnosed(found))
+
+    def _diagnosed(self, found: Diagnosis) -> None:
+        self._memory.diagnosis = found
+        cause = found.told
+        data = {"errors": found.errors, "permanent": found.permanent, **found.data}
+        self._book.append("diagnosis", reason=str(cause or ""), data=data)
+        self._handle(Examined(found.permanent, found.step.why if found.step is not None else None, cause))
+
+    def _settle(self) -> None:
+        try:
+            note = self._call.settle()
+        except TrimtabError as error:
+            note = error.message
+        self._inbox.put(Settled(note))
 
     def _be_ready(self) -> None:
+        start = self._memory.starts
+        stepped = self._memory.steps[-1] if self._memory.steps and self._memory.diagnosis.step else None
         try:
-            if self._when_ready is not None:
-                self._when_ready(self._record)
-            self._inbox.put(_Serving())
+            found = (
+                self._call.when_ready(self._book.record, Start(start - 1, stepped)) if self._call.when_ready else None
+            )
+            self._inbox.put(_Serving(found or {}))
         except BaseException as error:  # noqa: BLE001 - carried to the loop's thread and raised there
-            if not self._over.is_set() and self._situation.state is State.READY:
+            if start > 1:
+                self._inbox.put(_Serving({}, trouble=str(error)))
+            elif not self._over and self._memory.starts == start and self._situation.state is State.READY:
                 self._inbox.put(_Failed(error))
 
-    def _abandon(self) -> None:
+    def _in_thread(self, name: str, work: Callable[[], None]) -> None:
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _abandon(self, engine: Engine) -> None:
         """Something of ours broke: the engine must not outlive it."""
-        if self._engine is None:
-            return
-        self._engine.kill()
+        engine.kill()
         while not isinstance(self._inbox.get(), Exited):
             continue
-
-    def _outcome(self) -> Outcome:
-        memory, state = self._memory, self._situation.state
-        errors = () if state is State.STOPPED else failure_summary(self._failure_lines)
-        return Outcome(
-            self._spec.name, state, memory.reason, memory.status, errors, memory.ready_after_s, self._log_file
-        )
+        if self._watch is not None:
+            self._watch.end()
 
 
-def _listens(engine: Engine | None, port: int) -> bool:
+def _listens(engine: Engine, port: int) -> bool:
     """Whether the process on `port` is the engine's, as far as this user may see."""
     found = holder(port)
-    return engine is None or found is None or found.pid == 0 or found.pid in members(engine.group, engine.mark)
-
-
-def _record_of(spec: LaunchSpec, log_file: Path) -> ServerRecord:
-    claimed = registry.read(spec.state_dir, spec.name)
-    ours = claimed is not None and claimed.pid == os.getpid() and claimed.state == INITIAL
-    return ServerRecord(
-        name=spec.name, state=INITIAL, pid=os.getpid(), pid_started=started_at(os.getpid()) or 0.0, host=spec.host,
-        port=spec.port, base_url=f"http://{registry.reachable(spec.host)}:{spec.port}/v1", models=(spec.served_model,),
-        api_key=spec.api_key, devices=spec.devices, argv=spec.argv, engine_version=spec.engine_version,
-        log=str(log_file), created=claimed.created if claimed is not None and ours else time.time(),
-    )  # fmt: skip
+    return found is None or found.pid == 0 or found.pid in members(engine.group, engine.mark)

@@ -1,0 +1,152 @@
+"""How `up` keeps a server alive: the bounds from its options, the wait for free cards, what the journal remembers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trimtab.cli.launch import Launch
+from trimtab.cli.settings import dirs
+from trimtab.engine.command import LaunchCommand
+from trimtab.engine.registry import ServerRecord
+from trimtab.errors import UsageError
+from trimtab.facts.probe.gpus import Gpus, read_gpus
+from trimtab.messages import Message, msg
+from trimtab.supervisor import registry
+from trimtab.supervisor.environments import Engine, vllm_argv
+from trimtab.supervisor.happenings import Limits
+from trimtab.supervisor.journal import LAUNCH, STEP, read_journal
+from trimtab.supervisor.watch import Pace
+
+FREE_BOUND_S, LOOK_EVERY_S = 30.0, 0.5
+SLACK_BYTES = 512 * 2**20  # what a desktop or another server may take meanwhile without our waiting for it
+_STALLED = 1 / 3  # of the bound on a hang: until a token is asked for; the rest is for the token
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """What the command line says about keeping the server alive."""
+
+    restart: bool = True
+    max_restarts: int = 5
+    drain_s: float = 25.0
+    hang_s: float = 180.0
+    log_mib: int = 64
+
+    def limits(self) -> Limits:
+        return Limits(drain_s=self.drain_s, max_restarts=self.max_restarts if self.restart else 0)
+
+    def pace(self) -> Pace:
+        stall_s = self.hang_s * _STALLED
+        return Pace(look_s=min(10.0, stall_s / 2), stall_s=stall_s, token_s=self.hang_s - stall_s)
+
+
+class Cards:
+    """The cards of one server and how much of them was free before its first start."""
+
+    def __init__(self, devices: tuple[str, ...], bound_s: float = FREE_BOUND_S) -> None:
+        self._devices, self._bound_s = devices, bound_s
+        self._before = _free_bytes(read_gpus(), devices) if devices else {}
+
+    def settle(self) -> Message | None:
+        """Wait until as much is free again; after a bound say on which card how much is missing."""
+        end = time.monotonic() + self._bound_s
+        while missing := self._missing():
+            if time.monotonic() >= end:
+                card, gib = max(missing.items(), key=lambda item: item[1])
+                return msg(
+                    "card {card} has {gib:.1f} GiB less free than before the first start, {s:.0f} s after the engine's "
+                    "end",
+                    card=card,
+                    gib=gib,
+                    s=self._bound_s,
+                )
+            time.sleep(LOOK_EVERY_S)
+        return None
+
+    def _missing(self) -> dict[str, float]:
+        now = _free_bytes(read_gpus(), self._devices) if self._before else {}
+        short = {card: before - now.get(card, 0) for card, before in self._before.items()}
+        return {card: missing / 2**30 for card, missing in short.items() if missing > SLACK_BYTES}
+
+
+def _free_bytes(gpus: Gpus, devices: tuple[str, ...]) -> dict[str, int]:
+    return {str(card.index): card.free_bytes for card in gpus.cards if str(card.index) in devices}
+
+
+class Memo(msgspec.Struct, frozen=True, kw_only=True):
+    """What the journal keeps of a launch, so that `up NAME` starts the same again; the key is in the record."""
+
+    argv: tuple[str, ...]  # of the process, host and port included
+    program: int  # how many of these words run the engine's `vllm`
+    env: dict[str, str]  # what was added to the environment
+    served_model: str
+    cards: int
+    devices: tuple[str, ...]
+    host: str
+    port: int
+    cwd: str
+    engine_name: str
+    engine_kind: str
+    engine_version: str
+    python: str
+
+
+def memo_of(launch: Launch, record: ServerRecord, argv: tuple[str, ...]) -> Memo:
+    engine = launch.engine
+    return Memo(
+        argv=argv, program=len(vllm_argv(engine)), env=dict(launch.env), served_model=launch.served_model,
+        cards=launch.cards, devices=record.devices, host=record.host, port=record.port, cwd=str(Path.cwd()),
+        engine_name=engine.name, engine_kind=engine.kind, engine_version=engine.version, python=str(engine.python),
+    )  # fmt: skip
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """A server of before, ready to be started again under its name, address and key."""
+
+    launch: Launch
+    memo: Memo
+    api_key: str
+
+
+def recall(name: str) -> Recovered | None:
+    """The last launch of the server `name` as its journal has it, changed parameters included; None without one.
+
+    UsageError when its engine's Python is gone.
+    """
+    state = dirs().state
+    record = registry.read(state, name) if registry.is_name(name) else None
+    memo = _last_memo(registry.directory(state, name)) if record is not None else None
+    if record is None or memo is None:
+        return None
+    if not Path(memo.python).exists():
+        raise UsageError(
+            msg("{name} ran with {python}, which is gone", name=name, python=memo.python),
+            hint=msg("Start it anew, with its model and another engine: trimtab up MODEL --name {name}", name=name),
+        )
+    engine = Engine(memo.engine_name, memo.engine_kind, memo.engine_version, Path(memo.python), {})  # type: ignore[arg-type]
+    command = LaunchCommand.from_argv(["vllm", *memo.argv[memo.program :]])
+    launch = Launch(
+        engine=engine, command=command, served_model=memo.served_model, env=memo.env, cards=memo.cards
+    )  # fmt: skip
+    return Recovered(launch, memo, record.api_key)
+
+
+def _last_memo(directory: Path) -> Memo | None:
+    found: Memo | None = None
+    for entry in read_journal(directory):
+        if entry.what == LAUNCH:
+            found = _memo(entry.data)
+        elif entry.what == STEP and found is not None and entry.data.get("argv"):
+            found = msgspec.structs.replace(found, argv=tuple(entry.data["argv"]))
+    return found
+
+
+def _memo(data: Mapping[str, Any]) -> Memo | None:
+    try:
+        return msgspec.convert(data, Memo)
+    except msgspec.ValidationError:
+        return None

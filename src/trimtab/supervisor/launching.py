@@ -1,0 +1,148 @@
+"""What a supervision is given, and what it tells: the launch, the failure of a start, its diagnosis, the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trimtab.engine.logs import LogEvent
+from trimtab.engine.registry import ServerRecord
+from trimtab.messages import Message, msg
+from trimtab.supervisor.happenings import ExitStatus, Limits
+from trimtab.supervisor.registry import LOG_FILES
+from trimtab.supervisor.states import State
+from trimtab.supervisor.watch import Pace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSpec:
+    """All that is needed to run one engine. `env` is its whole environment, not an addition to ours."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    host: str
+    port: int
+    served_model: str  # the id that clients send
+    state_dir: Path
+    api_key: str = ""
+    devices: tuple[str, ...] = ()
+    log_file: Path | None = None  # in the server's directory when None
+    log_bytes: int = 64 * 2**20  # a log that is larger is set aside
+    log_files: int = LOG_FILES
+    cwd: Path | None = None  # the server's directory when None
+    engine_version: str = ""
+    memo: Mapping[str, Any] = field(default_factory=dict)  # for the journal: all that starts it again
+    limits: Limits = field(default_factory=Limits)
+    pace: Pace = field(default_factory=Pace)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next start with one parameter changed; `argv` is the whole new one."""
+
+    argv: tuple[str, ...]
+    flag: str
+    before: str | None
+    after: str | None
+    why: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One start that ended unasked, as a diagnosis needs it. `errors` are the log's most telling lines."""
+
+    name: str
+    argv: tuple[str, ...]
+    log_file: Path
+    status: ExitStatus
+    served: bool  # it was ready once
+    killed_for: Message | None  # why the supervisor ended it, when it did
+    errors: tuple[str, ...]
+    steps: tuple[Step, ...] = ()  # those taken so far
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why a start ended. `permanent`: whether the same command must fail again, None when nobody knows."""
+
+    errors: tuple[str, ...] = ()
+    cause: Message | None = None
+    permanent: bool | None = None
+    step: Step | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)  # for the journal: codes, evidence, fix
+
+    @property
+    def told(self) -> Message | None:
+        """The cause in one sentence; the log's most telling line where no cause is known."""
+        return self.cause or (msg("{line}", line=self.errors[0]) if self.errors else None)
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """A new state, `at_s` seconds after the launch; after a failure with what is known of its cause."""
+
+    state: State
+    previous: State
+    reason: Message
+    at_s: float
+    diagnosis: Diagnosis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogSeen:
+    """A line of the engine's log that tells something: a phase, a number, progress or an error."""
+
+    event: LogEvent
+    at_s: float
+
+
+Event = StateChanged | LogSeen
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Which start became ready: 0 is the first; `step` when it runs with a parameter changed just now."""
+
+    number: int
+    step: Step | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callbacks:
+    """What the verbs know and a supervision asks.
+
+    `observer` is called in the supervising thread, `when_ready` after each start in a thread of its own; what it
+    returns is journalled. What these raise ends the engine and is raised by `supervise` (`when_ready`: at the first
+    start only). `diagnose` and `settle` run in threads of their own; `settle`
+    returns once the cards are free or a bound is over, and then says what it found.
+    """
+
+    observer: Callable[[Event], None] = lambda event: None
+    when_ready: Callable[[ServerRecord, Start], Mapping[str, Any] | None] | None = None
+    diagnose: Callable[[Failure], Diagnosis] = lambda failure: Diagnosis(errors=failure.errors)
+    settle: Callable[[], Message | None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended. `errors` are the log's most telling lines, likeliest cause first."""
+
+    name: str
+    state: State
+    reason: Message
+    status: ExitStatus | None
+    diagnosis: Diagnosis
+    ready_after_s: float | None
+    log_file: Path
+    restarts: int = 0
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        return self.diagnosis.errors
+
+    @property
+    def failed(self) -> bool:
+        return self.state is not State.STOPPED
