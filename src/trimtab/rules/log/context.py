@@ -96,6 +96,14 @@ class LogContext(msgspec.Struct, frozen=True, dict=True):
                     return Hit(entry, found)
         return None
 
+    def last(self, pattern: str) -> Hit | None:
+        """The last entry of the newest start, of any kind, in which the pattern is found."""
+        search = re.compile(pattern).search
+        for entry in reversed(self.last_start):
+            if found := search(entry.text):
+                return Hit(entry, found)
+        return None
+
     def framed(self, pattern: str) -> Hit | None:
         """The first exception in whose traceback (`File "...", line 7, in load_model`, or its code) the pattern is."""
         search = re.compile(pattern).search

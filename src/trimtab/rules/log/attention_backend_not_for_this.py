@@ -1,0 +1,73 @@
+"""The attention backend does not do this head size, KV type, card or model.
+
+What it does: recognises vLLM's selection and the backends' own refusals, with their reasons.
+Why it matters: A backend that was forced (--attention-backend, in old versions VLLM_ATTENTION_BACKEND) is not
+    replaced; without a choice vLLM names why each one was refused.
+How to fix: leave the choice to vLLM, or take back what the reason names: --kv-cache-dtype, --block-size.
+When to ignore: where vLLM only warns that it takes another backend.
+Sources: vllm/platforms/cuda.py (get_attn_backend_cls), vLLM 0.26; vllm/attention/backends, vLLM 0.6.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trimtab.messages import msg
+from trimtab.rules.causes import Cause
+from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.fixes import remove_flag
+from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+
+def check(context: LogContext) -> Iterator[Finding]:
+    hit = context.first(
+        r"No valid attention backend found.*?Reasons: (?P<reason>.{0,300})",
+        r"Selected .*?backend \S+ is not valid for this configuration\.? *(?:Reason: (?P<reason>.{0,300}))?",
+        r"Head size (?P<reason>\d+ )?is not supported by|FlashAttention only supports|FlashMLA.*not "
+        r"supported|requires? (?:FlashInfer|flash_attn)\b.*(?:install|not)",
+        r"Invalid attention backend|(?:attention )?backend '?\w+'? (?:is|does) not support",
+        r"Requires compute capability of 8 or above|No valid MLA|Cannot use FLASH\w+ backend because",
+    )
+    if hit is None:
+        return
+    forced = context.facts.args.get("attention_backend")
+    yield context.finding(
+        hit,
+        msg(
+            "the attention backend cannot do this{reason}; leave the choice to vLLM or change what it names",
+            zh="注意力后端不支持该配置{reason}；请由 vLLM 自动选择，或修改它指出的参数",
+            reason=f": {hit.match.groupdict().get('reason')}" if hit.match.groupdict().get("reason") else "",
+        ),
+        SURE,
+        fix=remove_flag(context, "attention-backend") if forced else None,
+    )
+
+
+RULE = Rule(
+    code="LOG114",
+    name="attention-backend-not-for-this",
+    severity=Severity.ERROR,
+    summary=msg(
+        "The attention backend does not do this head size, KV type, card or model.",
+        zh="注意力后端不支持该头维度、KV 类型、显卡或模型。",
+    ),
+    check=check,
+    cause=Cause.ATTENTION_BACKEND_UNSUPPORTED,
+    sources=(
+        "https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/platforms/cuda.py",
+        "https://github.com/vllm-project/vllm/blob/v0.6.6/vllm/attention/selector.py",
+    ),
+    bad=(
+        Example(
+            "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
+            "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
+            "'meta-llama/Llama-3.1-8B-Instruct', 'attention_backend': 'FLASHMLA'}\n"
+            "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] ValueError: Selected backend "
+            "AttentionBackendEnum.FLASHMLA is not valid for this configuration. Reason: ['compute "
+            "capability not supported']\n",
+            at="line 3: ValueError: Selected backend",
+            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct",
+        ),
+    ),
+    good=(Example("INFO 11-30 03:43:16 [cuda.py:1] Using AttentionBackendEnum.FLASH_ATTN backend.\n"),),
+)

@@ -1,0 +1,61 @@
+"""The process was killed from outside (exit 137, -9), and the log does not say why.
+
+What it does: reads the exit status where it is known, and the words of shells, Docker and vLLM about signal 9.
+Why it matters: The kernel's out-of-memory killer and a container's memory limit do it most often; a liveness probe or
+    an operator as well.
+How to fix: dmesg | grep -i oom (Kubernetes: kubectl describe pod, reason OOMKilled) tells whether it was memory; then
+    give more, or fewer ranks. A flag of the card's memory changes nothing.
+When to ignore: where you killed it yourself.
+Sources: Linux mm/oom_kill.c; the shell's 128 + 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trimtab.messages import msg
+from trimtab.rules.causes import Cause
+from trimtab.rules.log.context import LIKELY, LogContext
+from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+
+def check(context: LogContext) -> Iterator[Finding]:
+    hit = context.first(
+        r"^Killed\b|exit(?:ed)?(?: with)?(?: code| status)?:? ?\(?(?:137|-9)\b|[Ee]xit [Cc]ode:? *137|signal "
+        r"9\b|SIGKILL|status=9/KILL|exit code: -9",
+    )
+    status = context.facts.exit_status
+    if hit is None and status not in (137, -9):
+        return
+    message = msg(
+        "the process was killed from outside (signal 9): see whether memory ran out on the host (dmesg, or "
+        "OOMKilled in "
+        "kubectl describe pod)",
+        zh="进程被外部杀死（信号 9）：请查看主机内存是否耗尽（dmesg，或 kubectl describe pod 中的 OOMKilled）",
+    )
+    yield context.finding([hit] if hit else [], message, LIKELY)
+
+
+RULE = Rule(
+    code="LOG160",
+    name="killed-from-outside",
+    severity=Severity.ERROR,
+    summary=msg(
+        "The process was killed from outside (exit 137, -9), and the log does not say why.",
+        zh="进程被外部杀死（退出码 137 或 -9），日志未说明原因。",
+    ),
+    check=check,
+    cause=Cause.KILLED_BY_KERNEL,
+    sources=("https://docs.kernel.org/admin-guide/mm/concepts.html",),
+    bad=(
+        Example(
+            "(EngineCore pid=7) ERROR 11-30 03:43:16 [multiproc_executor.py:9] Worker proc VllmWorker-0 "
+            "died unexpectedly (exit code: -9), shutting down executor.\n",
+            at="line 1: Worker proc",
+        ),
+        Example(
+            "(EngineCore pid=7) INFO 11-30 03:43:10 [gpu_model_runner.py:1] Starting to load model\n", exit_status=137
+        ),
+    ),
+    good=(Example("(APIServer pid=1) INFO:     Application startup complete.\n", exit_status=0),),
+)

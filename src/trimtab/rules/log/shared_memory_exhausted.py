@@ -1,0 +1,71 @@
+"""/dev/shm is too small for NCCL or the queues between vLLM's processes.
+
+What it does: recognises a bus error, NCCL's failure to make a segment, and a write that found no space in shared
+    memory.
+Why it matters: A container has 64 MB of shared memory by default. NCCL often says only "unhandled system error".
+How to fix: start the container with --ipc=host or --shm-size=16g (Kubernetes: an emptyDir of medium Memory at
+    /dev/shm). Do not write `-e --ipc=host`: that sets an environment variable and nothing else.
+When to ignore: a bus error also comes from a damaged or shrinking file that is mapped; look at the disk when /dev/shm
+    is large.
+Sources: NCCL src/misc/shmutils.cc; vllm/distributed/device_communicators/shm_broadcast.py, vLLM 0.26.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trimtab.messages import msg
+from trimtab.rules.causes import Cause
+from trimtab.rules.log.context import LIKELY, SURE, LogContext
+from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+
+def check(context: LogContext) -> Iterator[Finding]:
+    hit = context.first(
+        r"shared memory segment|/dev/shm|ncclShm\w+|shm_open.*(?:fail|No space)|unable to open shared memory",
+        r"Bus error|SIGBUS",
+        r"No space left on device.*(?:shm|shared_memory)",
+    )
+    if hit is None:
+        hit = (
+            context.framed(r"multiprocessing/shared_memory\.py") if context.first(r"No space left on device") else None
+        )
+    if hit is None:
+        return
+    bus = "us error" in hit.match[0]
+    yield context.finding(
+        hit,
+        msg(
+            "shared memory (/dev/shm) ran out: start the container with --ipc=host or --shm-size=16g",
+            zh="共享内存（/dev/shm）不足：请用 --ipc=host 或 --shm-size=16g 启动容器",
+        ),
+        LIKELY if bus else SURE,
+    )
+
+
+RULE = Rule(
+    code="LOG034",
+    name="shared-memory-exhausted",
+    severity=Severity.ERROR,
+    summary=msg(
+        "/dev/shm is too small for NCCL or the queues between vLLM's processes.",
+        zh="/dev/shm 太小，NCCL 或 vLLM 进程间队列无法使用。",
+    ),
+    check=check,
+    cause=Cause.SHM_TOO_SMALL,
+    sources=(
+        "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",
+        "https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/distributed/device_communicators/shm_broadcast.py",
+    ),
+    bad=(
+        Example(
+            "host:41:77 [0] NCCL WARN Error while creating shared memory segment /dev/shm/nccl-Ab1 (size "
+            "7340384)\n"
+            "torch.distributed.DistBackendError: NCCL error in: "
+            "/pytorch/torch/csrc/distributed/c10d/NCCLUtils.hpp:268, unhandled system error\n",
+            at="line 1: host:41:77",
+        ),
+        Example("Fatal Python error: Bus error\n"),
+    ),
+    good=(Example("(EngineCore pid=7) INFO 11-30 03:43:10 [gpu_model_runner.py:1] Starting to load model\n"),),
+)
