@@ -209,3 +209,48 @@ def test_weights_go_to_the_host_only_where_nothing_on_the_cards_serves() -> None
     ignored = plan(task("Qwen/Qwen2.5-32B-Instruct-AWQ", "T4", "0.26"), Wish(8192, 1))
     assert ignored.budget.settings.runner == "v2"
     assert not any("--cpu-offload-gb" in str(one.what) for one in ignored.alternatives)
+
+
+def test_flags_that_stay_out_are_told_with_numbers() -> None:
+    made = plan(task(QWEN, "H100", "0.33"), Wish(16384, 4))
+    said = {one.what: str(one.reason) for one in made.considered}
+    flags = ("enforce-eager", "enable-prefix-caching", "kv-cache-memory-bytes", "performance-mode", "cpu-offload-gb",
+             "kv-offloading-size", "max-model-len auto", "kv-cache-dtype fp8")  # fmt: skip
+    assert {f"--{flag}" for flag in flags} <= set(said)
+    assert f"{made.budget.tightest.graphs.value:.2f} GiB" in said["--enforce-eager"]
+    assert said["--enable-prefix-caching"].startswith("on by itself")
+    assert f"instead of {made.holds:.1f}" in said["--kv-cache-dtype fp8"]
+    assert any("AWQ" in what and "FP8" in what for what in said)
+    assert all(one.source for one in made.considered)
+
+
+def test_only_flags_of_this_vllm_are_considered() -> None:
+    old = {one.what for one in plan(task(QWEN, "A100-80", "0.6.6"), Wish(16384, 4)).considered}
+    assert not old & {"--performance-mode", "--kv-offloading-size", "--max-model-len auto", "--kv-cache-memory-bytes"}
+    ampere = plan(task(QWEN, "A100-80"), Wish(16384, 4)).considered
+    assert "--kv-cache-dtype fp8" not in {one.what for one in ampere}
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "said"),
+    [
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", "0.26", "recurrent layers before 0.28"),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", "0.33", "on by itself"),
+        (QWEN, "0.6.6", "off by itself on the V0 engine"),
+        ("BAAI/bge-m3", "0.33", "does nothing"),
+    ],
+)
+def test_what_prefix_caching_does_is_told(model: str, version: str, said: str) -> None:
+    made = plan(task(model, "2xH200", version), Wish(8192, 2))
+    assert said in next(str(one.reason) for one in made.considered if one.what == "--enable-prefix-caching")
+
+
+def test_what_came_nearest_is_told_first() -> None:
+    made = plan(task("Qwen/Qwen2.5-72B-Instruct", "8xA10"), Wish(32768, 2))
+    assert [one.what for one in made.lost] == ["TP 4", "TP 2", "TP 1"]
+
+
+def test_throughput_asks_for_as_many_at_once_as_vllm_itself() -> None:
+    made = plan(task(QWEN, "H200"), Wish(input_tokens=1024, output_tokens=256, prefer="throughput"))
+    assert "--max-num-seqs 1024" in words(made)
+    assert made.holds >= 1024

@@ -42,7 +42,10 @@ Verdict = Literal[
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The launch, why each flag, and what else would do. `refusal`: why vLLM would not run it, whatever the memory."""
+    """The launch, why each flag, and what else would do.
+
+    `lost`: other splits; `considered`: other flags and checkpoints; `refusal`: why vLLM would not run it at all.
+    """
 
     command: LaunchCommand
     env: Mapping[str, str]
@@ -53,6 +56,7 @@ class Plan(msgspec.Struct, frozen=True):
     estimate: Estimate | None = None
     reserve: Reserve | None = None
     lost: tuple[Lost, ...] = ()
+    considered: tuple[Lost, ...] = ()
     given_up: tuple[Message, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     refusal: Message | None = None

@@ -8,6 +8,7 @@ from trimtab.engine.quantities import wrong_value
 from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 from trimtab.plan.alternatives import alternatives
+from trimtab.plan.considered import considered
 from trimtab.plan.memory.versions import NEWEST
 from trimtab.plan.outcome import Alternative, Lost, Plan
 from trimtab.plan.parallel import refusals
@@ -21,8 +22,9 @@ from trimtab.plan.wish import DEFAULT_CONCURRENCY, Task, Wish, alike, settled_wi
 __all__ = ["Alternative", "Lost", "Plan", "Split", "Task", "Wish", "plan", "splits", "to_argv"]
 
 CONTEXTS = (131072, 65536, 32768, 16384, 8192, 4096, 2048)
-THROUGHPUT = (256, 128, 64, 32, 16, 8)
-"""Requests at once that are tried for throughput when no wish names a number; vLLM's own default is the first."""
+THROUGHPUT = (1024, 512, 256, 128, 64, 32, 16, 8)
+"""Requests at once that are tried for throughput when no wish names a number; the first is vLLM's own default on cards
+of 70 GiB and more, the third on others (0.26 and 0.33 engine/arg_utils.py `get_batch_defaults`)."""
 CPU_CONTEXT = 8192
 SHOWN_LOSSES = 5
 
@@ -42,7 +44,7 @@ def plan(task: Task, wish: Wish) -> Plan:
     shown = best or nearest
     if shown is None:
         raise _no_split(task, wish)
-    made = _made(task, shown, () if refusal else lost[:SHOWN_LOSSES], ())
+    made = _made(task, shown, () if refusal else lost[:SHOWN_LOSSES])
     return replace(made, refusal=refusal, alternatives=alternatives(task, shown.wish))
 
 
@@ -95,7 +97,13 @@ def _nearness(found: Try) -> tuple[int, float, float]:
     return nearness(found, found.budget.capacity.max_concurrency)
 
 
-def _made(task: Task, found: Try, lost: tuple[Lost, ...], given_up: tuple[Message, ...]) -> Plan:
+def _made(
+    task: Task,
+    found: Try,
+    lost: tuple[Lost, ...],
+    given_up: tuple[Message, ...] = (),
+    considered: tuple[Lost, ...] = (),
+) -> Plan:
     told = found.estimate
     return Plan(
         command=command_of(task, found),
@@ -107,13 +115,14 @@ def _made(task: Task, found: Try, lost: tuple[Lost, ...], given_up: tuple[Messag
         estimate=told,
         reserve=None if task.on_cpu else reserve(found.budget, found.budget.tightest),
         lost=lost,
+        considered=considered,
         given_up=given_up,
     )
 
 
 def _fitting(task: Task, asked: Wish, best: Try, lost: tuple[Lost, ...]) -> Plan:
     shown = tuple(one for one in lost if one.what != best.split.text)[:SHOWN_LOSSES]
-    return _made(task, best, shown, _given_up(task, asked, best))
+    return _made(task, best, shown, _given_up(task, asked, best), tuple(considered(task, best)))
 
 
 def _given_up(task: Task, asked: Wish, found: Try) -> tuple[Message, ...]:
@@ -137,6 +146,14 @@ def _given_up(task: Task, asked: Wish, found: Try) -> tuple[Message, ...]:
         said.append(msg("CUDA graphs: their memory is needed for the KV cache, and each token takes longer"))
     if found.flags.get("dtype") == "half" and task.model.dtype == "bfloat16":
         said.append(msg("bfloat16: float16 has less range, and a model trained in bfloat16 may overflow"))
+    if asked.prefer == "throughput" and asked.concurrency is None and found.wish.input_tokens is None:
+        said.append(
+            msg(
+                "more than {n} at once where requests are shorter than {size:,} tokens: name --input and --output",
+                n=found.wish.concurrency or 1,
+                size=found.wish.request_tokens,
+            )
+        )
     spare = len(task.cards) - settings.cards_needed
     if spare > 0:
         said.append(

@@ -70,7 +70,7 @@ class Searched(msgspec.Struct, frozen=True):
 def search(task: Task, wish: Wish) -> Searched:
     """The plan of one wish. Balanced: fewest cards. Latency and throughput: the best of each split, by the estimate."""
     fitting: list[Try] = []
-    lost: list[Lost] = []
+    failed: list[Try] = []
     nearest: Try | None = None
     too_large: set[Split] = set()
     space = _space(task, wish)
@@ -86,18 +86,23 @@ def search(task: Task, wish: Wish) -> Searched:
                 if found.budget.verdict == "oom_weights":
                     too_large.add(split)
                 if eager is not True:
-                    lost.append(Lost(split.text, _why_not(found)))
+                    failed.append(found)
                 continue
             fitting.append(found)
             if wish.prefer == "balanced":
-                return Searched(found, nearest, tuple(lost))
+                return Searched(found, nearest, _lost(failed))
         if fitting:
             break
     if not fitting:
-        return Searched(None, nearest, tuple(lost))
+        return Searched(None, nearest, _lost(failed))
     best = min(fitting, key=lambda one: _score(one, wish))
     beaten = tuple(Lost(one.split.text, _slower(one, best, wish)) for one in fitting if one is not best)
-    return Searched(best, nearest, (*beaten, *lost))
+    return Searched(best, nearest, (*beaten, *_lost(failed)))
+
+
+def _lost(failed: Sequence[Try]) -> tuple[Lost, ...]:
+    """What came nearest first."""
+    return tuple(Lost(one.split.text, _why_not(one)) for one in sorted(failed, key=_nearness, reverse=True))
 
 
 def _needless(split: Split, first: Split) -> bool:

@@ -36,9 +36,9 @@ def text(plan: Plan, lang: str, linted: Sequence[Message] = ()) -> str:
 def _beside(plan: Plan, lang: str, linted: Sequence[Message]) -> list[str]:
     """What was considered, given up and estimated; head room and the linter's word last."""
     lines: list[str] = []
-    if plan.lost:
+    if plan.lost or plan.considered:
         lines += ["", msg("Considered and not taken:").text(lang)]
-        lines += [f"- {one.what}: {one.reason.text(lang)}" for one in plan.lost]
+        lines += [f"- {one.what}: {one.reason.text(lang)} [{one.source}]" for one in (*plan.lost, *plan.considered)]
     if plan.given_up:
         lines += ["", msg("Given up:").text(lang), *(f"- {one.text(lang)}" for one in plan.given_up)]
     if plan.estimate is not None:
@@ -102,7 +102,10 @@ def value(plan: Plan, lang: str, budget: Mapping[str, Any], findings: Sequence[A
             }
             for a in plan.alternatives
         ],
-        "considered": [{"what": one.what, "reason": one.reason.text(lang)} for one in plan.lost],
+        "considered": [
+            {"what": one.what, "reason": one.reason.text(lang), "source": one.source}
+            for one in (*plan.lost, *plan.considered)
+        ],
         "given_up": [one.text(lang) for one in plan.given_up],
         "headroom": _headroom(plan),
         "estimate": _estimate(plan.estimate),
