@@ -211,3 +211,14 @@ def test_a_gguf_file_that_is_none(tmp_path: Path, data: bytes, said: str, capsys
     named = gguf_file(tmp_path, data)
     assert run(["budget", "--gpu", "A10", "--vllm", "0.26", "--", "vllm", "serve", named]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_directory_of_one_gguf_file_is_that_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open(gguf_file(tmp_path, small_llama()), "r+b") as file:
+        file.truncate(512 << 20)
+    (tmp_path / "mmproj-f16.gguf").write_bytes(b"GGUF")
+    code, found = report(capsys, "--gpu", "24GiB", "--", "vllm", "serve", str(tmp_path), "--max-model-len", "128")
+    assert (code, found["model"]) == (0, "LlamaForCausalLM")
+    (tmp_path / "other.gguf").write_bytes(small_llama())
+    assert run(["budget", "--gpu", "24GiB", "--", "vllm", "serve", str(tmp_path)]) == 2
+    assert "name one of them" in capsys.readouterr().err

@@ -468,3 +468,10 @@ def test_no_memory_is_reckoned_for_a_model_or_a_share_that_cannot_be() -> None:
     assert codes(newer) == ["CMD304"]
     share = lint("vllm serve Qwen/Qwen2.5-7B-Instruct --gpu-memory-utilization 90", "--gpu", "A100", "--json")
     assert codes(share) == ["CMD012"]
+
+
+def test_the_host_s_memory_is_an_option() -> None:
+    words = ("vllm", "serve", "m", "-tp", "4", "--swap-space", "16")
+    assert "CMD511" in codes(lint("--json", "--vllm", "0.9.2", "--host-memory", "64", "--", *words))
+    assert "CMD511" not in codes(lint("--json", "--vllm", "0.9.2", "--host-memory", "640", "--", *words))
+    assert lint("--host-memory", "0", "--", *words).returncode == 2

@@ -45,6 +45,8 @@ def test_not_an_object(config: object) -> None:
         ("architectures", "LlamaForCausalLM"),
         ("torch_dtype", 16),
         ("max_position_embeddings", "131072"),
+        ("text_config", "yes"),
+        ("language_config", [1]),
     ],
 )
 def test_an_unusable_value_is_named_with_its_key(key: str, value: object) -> None:
@@ -138,3 +140,18 @@ def test_layers_that_are_listed_need_no_count() -> None:
     left = {k: v for k, v in entry.config.items() if k not in ("num_hidden_layers", "hybrid_override_pattern")}
     facts = read_model({**left, "layers_block_type": listed})
     assert (facts.num_layers, facts.stored_bytes, facts.missing) == (plain.num_layers, plain.stored_bytes, ())
+
+
+def test_kinds_of_layers_that_nobody_knows_are_missing() -> None:
+    facts = read_model({**LLAMA, "layer_types": ["bogus"] * LLAMA["num_hidden_layers"]})
+    assert facts.missing == ("layer_types 'bogus'",)
+
+
+def test_kinds_for_fewer_layers_than_there_are_are_refused() -> None:
+    with pytest.raises(ModelError, match="names 1 layer_types for"):
+        read_model({**LLAMA, "layer_types": ["full_attention"]})
+
+
+def test_an_unknown_rope_scaling_is_assumed_and_said() -> None:
+    facts = read_model({**LLAMA, "rope_scaling": {"rope_type": "zigzag", "factor": 2.0}})
+    assert any("zigzag" in said for said in facts.assumed)

@@ -11,6 +11,11 @@ from trimtab.facts.devices.table import NOT_READ, Device, devices, sources
 from trimtab.facts.gpu import cpu, gpu_names, parse_gpus
 
 SPELLINGS = {
+    "24GB mobile RTX 5090": (1, "RTX 5090 Laptop", 23.4),
+    "2x 16GB laptop RTX 4090": (2, "RTX 4090 Laptop", 15.57),
+    "80GB H100": (1, "H100", 79.2),
+    "2x 24 GB RTX 3090": (2, "RTX 3090", 23.58),
+    "RTX 4090 x 4": (4, "RTX 4090", 23.5),
     "8xA10": (8, "A10", 22.05),
     "H200": (1, "H200", 139.8),
     "2xH100-80": (2, "H100", 79.2),

@@ -42,6 +42,7 @@ def run(
     ctx: typer.Context,
     subjects: options.LintSubjects = None,
     gpu: options.Gpu = None,
+    host_memory: options.HostMemory = None,
     vllm: options.VllmVersion = None,
     engine_python: options.EnginePython = None,
     model_config: options.ModelConfig = None,
@@ -59,7 +60,7 @@ def run(
         vllm=vllm,
         installed=cache(lambda version: installed_table(version, engine_python)),
         gpus=_gpus(gpu) if gpu else None,
-        host_gib=_host_gib() if gpu == "auto" else None,
+        host_gib=_host_gib() if host_memory is None and gpu == "auto" else host_memory,
         model_of=lambda command: known_model(command, model_config),
     )
     selection = Selection(_codes(select), _codes(ignore)).checked(registry.rules(Subject.COMMAND))

@@ -17,7 +17,7 @@ from trimtab.facts.gguf_model import read_gguf_model
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.facts.probe.cached import CachedRepo
 from trimtab.facts.probe.hub_settings import hub_from_environment, id_of_page, is_model_id
-from trimtab.facts.probe.model_dir import ModelFiles, read_gguf_file, read_headers, read_json, read_model_dir
+from trimtab.facts.probe.model_dir import ModelFiles, only_gguf, read_gguf_file, read_headers, read_json, read_model_dir
 from trimtab.messages import msg
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def _from_hub(ref: str, watcher: TransferObserver, *, look_up: bool) -> Model:
 
 
 def _from_path(ref: str, path: Path) -> Model:
+    path = only_gguf(path) or path
     if path.suffix == ".gguf" and path.is_file():
         return Model(ref, read_gguf_model(read_gguf_file(path)), False)
     if path.is_file():

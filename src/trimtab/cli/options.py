@@ -11,6 +11,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON."
 Gpu = Annotated[
     str | None, typer.Option("--gpu", envvar="TRIMTAB_GPU", help="Cards, e.g. 8xA10, H200, 2xH100-80, 24GiB, auto.")
 ]
+HostMemory = Annotated[
+    float | None,
+    typer.Option("--host-memory", min=0.1, help="GiB of the host's memory, which swap and offloading take."),
+]
 VllmVersion = Annotated[str | None, typer.Option("--vllm", envvar="TRIMTAB_VLLM", help="vLLM version, e.g. 0.26.")]
 InputTokens = Annotated[int | None, typer.Option("--input", help="Tokens of a typical prompt.")]
 OutputTokens = Annotated[int | None, typer.Option("--output", help="Tokens of a typical answer.")]

@@ -165,6 +165,7 @@ _NOISE = re.compile(
     re.IGNORECASE,
 )
 _MAKER = re.compile(r"\b(nvidia|amd|intel|geforce|instinct)\b", re.IGNORECASE)
+_PORTABLE = re.compile(r"^\s*(mobile|laptop|notebook)\s+(.*?)\s*$", re.IGNORECASE)
 _FAMILY = re.compile(r"\b(blackwell|hopper|ampere|turing|volta|lovelace|generation|oam|founders|oc)\b", re.IGNORECASE)
 _NUMBERS = {
     "single": 1, "dual": 2, "two": 2, "four": 4, "quad": 4, "eight": 8,
@@ -178,7 +179,7 @@ _COUNTS = (
     re.compile(rf"^(?P<count>\d{{1,3}})\s(?!(?:{_UNITS})\b)(?P<rest>(?:[a-z]|\d{{4}}\b).*)$", re.IGNORECASE),
     re.compile(rf"^(?P<count>\d+|{_WORD})\s*(?:[张块个片]|卡(?!\S*卡))\s*(?P<rest>\S.*)$"),
     re.compile(rf"^(?P<count>{_WORD})\s+(?P<rest>\S.*)$", re.IGNORECASE),
-    re.compile(r"^(?P<rest>.*\S)\s*[x×*:]\s*(?P<count>\d{1,4})$", re.IGNORECASE),
+    re.compile(r"^(?P<rest>.*\S)\s*(?<![rg]t)[x×*:]\s*(?P<count>\d{1,4})$", re.IGNORECASE),  # "RTX 4090" is no count
     re.compile(rf"^(?P<rest>.*\S?)\s*(?<!\d)(?P<count>\d{{1,3}}|{_WORD})\s*[张块卡片]$"),
 )
 """How people write a count: before the name or after it."""
@@ -251,7 +252,8 @@ def _amount(text: str) -> tuple[float | None, Literal["GiB", "GB"]]:
 def _named(name: str) -> Device | None:
     """The device that is called this, once words that say nothing of the kind are taken off."""
     bare = re.sub(r"(?<=\d)'?s$", "", _NOISE.sub(" ", name).strip(" -_"), flags=re.IGNORECASE)
-    forms = (name, _MAKER.sub(" ", name), _NOISE.sub(" ", name), bare, _FAMILY.sub(" ", bare))
+    portable = _PORTABLE.sub(r"\2 laptop", bare)
+    forms = (name, _MAKER.sub(" ", name), _NOISE.sub(" ", name), bare, _FAMILY.sub(" ", bare), portable)
     return next((found for form in forms if (found := by_name().get(squeeze(form))) is not None), None)
 
 

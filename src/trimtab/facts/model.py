@@ -12,6 +12,7 @@ from trimtab.facts.architectures.defaults import defaults_for
 from trimtab.facts.architectures.registry import architecture_of, build
 from trimtab.facts.architectures.shape import Shape
 from trimtab.facts.keys import BESIDE, Keys
+from trimtab.facts.layer_types import check_layer_types
 from trimtab.facts.layers import Draft, LayerFacts, Tower
 from trimtab.facts.overlay import pack_head, pack_layers
 from trimtab.facts.packing import read_quantisation
@@ -152,6 +153,7 @@ def read_model(
     architecture = architecture_of(top)
     outline = build(top, text, architecture)
     shape = outline.shape
+    check_layer_types(text, shape.layers)
     rope = rope_scaling(text)
     quantisation = read_quantisation(top, text)
     layers, head, drafts, embedding = outline.layers, outline.head, outline.drafts, outline.embedding
@@ -209,12 +211,16 @@ def _bounds(top: Keys, shape: Shape, tensors: TensorHeaders | None) -> tuple[Bou
     return tuple(found)
 
 
+_NESTED = ("text_config", "llm_config", "language_config", "language_model_config", "text_model_config")
+
+
 def _text_keys(top: Keys) -> Keys:
     """The language model's own config: nested in multimodal ones."""
     thinker = top.sub("thinker_config")
     if thinker is not None:
         return _text_keys(thinker)
-    nested = top.sub("text_config", "llm_config", "language_config", "language_model_config", "text_model_config")
+    top.objects(*_NESTED)
+    nested = top.sub(*_NESTED)
     if nested is None:
         return top.with_defaults(defaults_for(top.text("model_type")))
     model_type = nested.text("model_type") or top.text("model_type") + "_text"

@@ -15,6 +15,11 @@ POSITION_KEYS = (
 )  # fmt: skip
 """In vLLM's order (config/model.py, _get_and_verify_max_len): the smallest counts, but model_max_length before all."""
 UNSCALED = ("default", "mrope", "su", "longrope", "llama3", "linear_none")
+KINDS = frozenset({
+    "default", "linear", "dynamic", "ntk", "yarn", "llama3", "mllama4", "longrope", "su", "deepseek_yarn",
+    "deepseek_llama_scaling", "mrope", "bailing_mrope", "xdrope", "proportional", "openpangu", "telechat3-yarn",
+})  # fmt: skip
+"""Types of rope scaling that some release reads (0.2 to 0.33 model_executor/layers/rotary_embedding)."""
 NO_SCALING: Mapping[str, object] = MappingProxyType({})
 
 
@@ -28,6 +33,8 @@ def rope_scaling(keys: Keys) -> Mapping[str, object]:
             raise ModelError(msg("the model's config has {name} = {value}", name=name, value=repr(value)[:80]))
         kind = value.get("rope_type", value.get("type"))
         if isinstance(kind, str):
+            if kind not in KINDS:
+                keys.assumed.append(f"{name} of type {kind[:40]!r}, which no release knows, lengthens by its factor")
             return MappingProxyType({**value, "rope_type": kind})
         if value:
             return MappingProxyType({**value, "rope_type": "default"})

@@ -12,7 +12,7 @@ _GIVEN_BY = {
     Fact.VLLM: "--vllm",
     Fact.MODEL: "--model-config",
     Fact.GPU: "--gpu",
-    Fact.HOST: msg("--gpu auto, on the host itself"),
+    Fact.HOST: msg("--host-memory GIB, or --gpu auto on the host itself"),
     Fact.CHECKPOINT: "--model-config DIR",
 }
 

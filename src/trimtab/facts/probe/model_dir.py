@@ -94,6 +94,17 @@ def read_json(file: Path, hint: Message) -> Mapping[str, Any]:
     return found
 
 
+def only_gguf(path: Path) -> Path | None:
+    """The GGUF file of a directory that holds one model in that form and no config.json; None of any other.
+
+    A projector beside it ("mmproj-...") is not the model.
+    """
+    if not path.is_dir() or (path / "config.json").exists():
+        return None
+    found = [p for p in path.glob("*.gguf") if not p.name.startswith("mmproj")]
+    return found[0] if len(found) == 1 else None
+
+
 def read_gguf_file(file: Path) -> Gguf:
     """The header of a GGUF file. ModelError: not there, not GGUF, cut short, or a header that lies."""
     try:
@@ -179,8 +190,9 @@ def _read(file: Path, most: int, hint: Message) -> bytes:
 
 def _config_hint(directory: Path) -> Message:
     names = {p.name for p in directory.iterdir()}
-    if any(name.endswith(".gguf") for name in names):
-        return msg("The directory holds GGUF files; Trimtab plans from a config.json: take the original model's.")
+    packed = sorted(name for name in names if name.endswith(".gguf"))
+    if packed:
+        return msg("It holds GGUF files: name one of them, such as {file}.", file=directory / packed[0])
     if "adapter_config.json" in names:
         return msg("This is a LoRA adapter: name its base model, and the adapter with --lora-modules.")
     if "model_index.json" in names:

@@ -15,6 +15,7 @@ from trimtab.plan.memory.given import Given
 from trimtab.plan.memory.versions import Release
 
 FITTING = ("fits", "unsafe_headroom")
+STEPS = 8
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -35,13 +36,18 @@ class WhatIf(msgspec.Struct, frozen=True):
         return self.budget(**flags).verdict in FITTING
 
     def largest(self, name: str, choices: Sequence[object], accept: Callable[[Budget], bool] | None = None) -> object:
-        """The last of `choices` (rising) whose budget is accepted (fits, by default); None when the first is not."""
+        """The last of `choices` (rising) whose budget is accepted (fits, by default); None when the first is not.
+
+        Captured sizes go up in steps, so a few values above the first that is not accepted are tried too.
+        """
         good = accept or (lambda b: b.verdict in FITTING)
-        low, high, found = 0, len(choices) - 1, None
+        low, high, found = 0, len(choices) - 1, -1
         while low <= high:
             middle = (low + high) // 2
             if good(self.budget(**{name: choices[middle]})):
-                found, low = choices[middle], middle + 1
+                found, low = middle, middle + 1
             else:
                 high = middle - 1
-        return found
+        beyond = range(found + 1, min(found + 1 + STEPS, len(choices))) if found >= 0 else ()
+        found = max((i for i in beyond if good(self.budget(**{name: choices[i]}))), default=found)
+        return choices[found] if found >= 0 else None
