@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from trimtab.cli import options
+from trimtab.cli.diagnosing import Doctor, show_diagnosis
 from trimtab.cli.format import plan as plan_format
 from trimtab.cli.keeping import Cards, Keep, Recovered, memo_of, recall
 from trimtab.cli.launch import Launch, Wanted, demo_launch, launch_of
@@ -156,11 +157,16 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
     )
     starting = Starting(lang(), launch.context, check=check)
     with stop_on_signals() as stop, registry.claimed(dirs().state, wish) as record, watching(record) as watch, starting:
+        doctor = Doctor(launch.command, launch.engine.version, record.devices)
         callbacks = Callbacks(
-            observer=every(starting.seen, watch), when_ready=starting.ready, settle=Cards(record.devices).settle
+            observer=every(starting.seen, watch),
+            when_ready=starting.ready,
+            diagnose=doctor,
+            settle=Cards(record.devices).settle,
         )
         outcome = supervise(_spec(launch, record, keep), stop, callbacks)
     if outcome.failed:
+        show_diagnosis(doctor.last, lang())
         raise failure(outcome)
     print(msg("{name} stopped; no process of it is left", name=record.name).text(lang()), file=sys.stderr)
     return 0

@@ -10,6 +10,7 @@ import msgspec
 from trimtab.engine.command import LaunchCommand, apply_edits
 from trimtab.engine.logs import Log
 from trimtab.rules import registry
+from trimtab.rules.causes import Cause
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.lint import LintFacts, context_of, lint, no_model
 from trimtab.rules.log.context import LogContext
@@ -23,6 +24,42 @@ if TYPE_CHECKING:
 
 FALLBACK = "failure-not-recognised"
 """The rule that speaks only where no other one named a cause."""
+
+
+_LASTING = frozenset(
+    {
+        Cause.OOM_WEIGHTS, Cause.OOM_PROFILE, Cause.OOM_SAMPLER_WARMUP, Cause.OOM_GRAPH_CAPTURE, Cause.NO_KV_BLOCKS,
+        Cause.KV_TOO_SMALL_FOR_CONTEXT, Cause.UTILIZATION_TOO_HIGH, Cause.MAMBA_BLOCKS_TOO_FEW,
+        Cause.SWAP_SPACE_TOO_LARGE, Cause.PINNED_MEMORY_REFUSED, Cause.CACHE_NOT_WRITABLE, Cause.HEADS_NOT_DIVISIBLE,
+        Cause.QUANT_BLOCKS_NOT_DIVISIBLE, Cause.RANKS_MORE_THAN_GPUS, Cause.CONTEXT_ABOVE_MODEL_LIMIT,
+        Cause.BATCHED_TOKENS_TOO_FEW, Cause.CAPABILITY_TOO_LOW, Cause.DTYPE_NOT_ON_GPU,
+        Cause.QUANT_CAPABILITY_TOO_LOW, Cause.KERNEL_IMAGE_MISSING, Cause.ATTENTION_BACKEND_UNSUPPORTED,
+        Cause.DRIVER_TOO_OLD, Cause.SHARED_LIBRARY_MISSING, Cause.JIT_BUILD_FAILED, Cause.CONTAINER_WITHOUT_GPU,
+        Cause.MIG_DEVICE, Cause.OPERATING_SYSTEM_UNSUPPORTED, Cause.EXTENSION_ABI_MISMATCH, Cause.DEPENDENCY_UNMET,
+        Cause.TRANSFORMERS_TOO_OLD, Cause.TRANSFORMERS_TOO_NEW, Cause.MODEL_CLASS_IMPORT_FAILED,
+        Cause.ENGINE_GENERATION, Cause.MODEL_NOT_IN_VLLM, Cause.TRUST_REMOTE_CODE_MISSING, Cause.MODEL_NOT_FOUND,
+        Cause.MODEL_CONFIG_INVALID, Cause.MODEL_TASK_MISMATCH, Cause.WEIGHTS_LFS_POINTER, Cause.WEIGHTS_MISMATCH,
+        Cause.QUANT_FORMAT_MISMATCH, Cause.QUANT_NOT_SHARDABLE, Cause.HUB_GATED, Cause.TOKENIZER_UNLOADABLE,
+        Cause.GGUF_ARCHITECTURE_UNSUPPORTED, Cause.GGUF_FILE_UNUSABLE, Cause.LORA_RANK_TOO_HIGH,
+        Cause.LORA_ADAPTER_MISSING, Cause.LORA_UNSUPPORTED, Cause.SPECULATIVE_UNSUPPORTED,
+        Cause.SPECULATIVE_DRAFT_MISMATCH, Cause.FLAG_REMOVED, Cause.FLAG_UNKNOWN, Cause.FLAG_VALUE_INVALID,
+        Cause.FLAGS_CONFLICT, Cause.MODEL_ARGUMENT_MISPLACED, Cause.ENTRYPOINT_WRONG, Cause.VARIABLE_INVALID,
+        Cause.ADDRESS_NOT_BINDABLE, Cause.PARSER_UNKNOWN, Cause.CPU_INSTRUCTIONS_MISSING, Cause.CPU_BUILD_MIXED,
+        Cause.CPU_BINDING_WRONG, Cause.CPU_KV_SPACE_WRONG,
+    }
+)  # fmt: skip
+_PASSING = frozenset(
+    {
+        Cause.GPU_MEMORY_HELD_BY_OTHER, Cause.GPU_MEMORY_CHANGED_WHILE_PROFILING, Cause.OOM_RUNTIME, Cause.NCCL_TIMEOUT,
+        Cause.RAY_RESOURCES_LACKING, Cause.RAY_WORKER_DIED, Cause.HUB_OFFLINE, Cause.HANG, Cause.KILLED_BY_KERNEL,
+        Cause.PORT_TAKEN,
+    }
+)  # fmt: skip
+
+
+def must_fail_again(cause: Cause) -> bool | None:
+    """Whether the same command on the same host must fail at its start again; None where nobody can tell."""
+    return True if cause in _LASTING else False if cause in _PASSING else None
 
 
 class DoctorFacts(msgspec.Struct, frozen=True):

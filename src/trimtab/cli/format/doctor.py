@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from trimtab.cli.format.json import dump, findings_value
@@ -13,6 +14,7 @@ from trimtab.rules.rule import Severity
 from trimtab.rules.runner import Reported
 
 _COLOUR = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
+_KEY = re.compile(r"(--(?:api-key|hf-token)[= ])\S+")
 _PLAIN = "\x1b[0m"
 MOST_OTHERS = 4
 """Less likely causes that a terminal shows; JSON has them all."""
@@ -38,6 +40,11 @@ def _healthy(log: Log, name: str, lang: str) -> str:
     ).text(lang)
 
 
+def finding_text(found: Reported, command: LaunchCommand | None, lang: str) -> str:
+    """One finding as lines."""
+    return "\n".join(_one(found, command, lang, colour=False))
+
+
 def _one(found: Reported, command: LaunchCommand | None, lang: str, *, colour: bool) -> list[str]:
     level = f"{_COLOUR[found.severity]}{found.severity}{_PLAIN}" if colour else str(found.severity)
     sure = f" ({found.confidence:.0%})" if found.confidence is not None else ""
@@ -55,7 +62,7 @@ def fixed_command(found: Reported, command: LaunchCommand | None) -> str | None:
     if found.fix is None or command is None:
         return None
     after = apply_edits(command.source.text, found.fix.edits)
-    return after.strip()
+    return _KEY.sub(r"\1***", after.strip())
 
 
 def as_json(found: Diagnosis, log: Log, name: str, lang: str) -> str:
@@ -66,6 +73,6 @@ def as_json(found: Diagnosis, log: Log, name: str, lang: str) -> str:
         shown["cause"] = finding.rule.cause
         if shown["fix"] is not None:
             shown["fix"]["after"] = fixed_command(finding, found.command)
-    value["command"] = found.command.source.text if found.command else None
+    value["command"] = _KEY.sub(r"\1***", found.command.source.text) if found.command else None
     value["log"] = {"name": name, "lines": log.lines, "phase": log.facts.phase, "served": log.facts.served}
     return dump(value)

@@ -23,7 +23,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"Cannot provide a placement group",
-        r"Waiting for creating a placement group of specs for (?P<s>\d+)?",
+        r"Waiting for creating a placement group of specs for\b",
         r"No available node types can fulfill resource request|[Cc]urrent node has no (?:GPU|\w+) "
         r"available|You don't have enough GPUs available in a current node|Not enough resources to allocate "
         r"\d+",
@@ -31,7 +31,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
     if hit is None or (context.facts.served and hit.entry.kind is EntryKind.NOTE):
         return
-    waits = hit.entry.kind in (EntryKind.NOTE, EntryKind.WARNING)
+    waits = hit.match[0].startswith("Waiting")
     yield context.finding(
         hit,
         msg(
