@@ -8,10 +8,9 @@ from pathlib import Path
 
 from trimtab.cli import options
 from trimtab.cli.format.servers import log_json
+from trimtab.cli.named import server_named
 from trimtab.cli.settings import dirs
 from trimtab.engine.logs import parse_line
-from trimtab.errors import UsageError
-from trimtab.messages import msg
 from trimtab.supervisor import registry
 from trimtab.supervisor.logfile import follow as follow_file
 from trimtab.supervisor.logfile import tail
@@ -28,8 +27,8 @@ def run(
     json: options.AsJson = False,
 ) -> int:
     """Print a server's log: its last lines, and with -f what comes, until the server ends or Ctrl-C."""
-    name = name if name is not None else _only()
-    log = Path(registry.find(dirs().state, name).log)
+    record = server_named(name)
+    log = Path(record.log)
     show = _Lines(json)
     with stop_on_signals() as stop:
         first, end = tail(log, lines)
@@ -37,7 +36,7 @@ def run(
         if follow:
             woken = threading.Event()
             stop.listen(lambda times: woken.set())
-            for chunk in follow_file(log, end, lambda: _is_over(stop, name), lambda: woken.wait(LOOK_EVERY_S)):
+            for chunk in follow_file(log, end, lambda: _is_over(stop, record.name), lambda: woken.wait(LOOK_EVERY_S)):
                 show(chunk)
     show.finish()
     return 0
@@ -45,14 +44,6 @@ def run(
 
 def _is_over(stop: Stop, name: str) -> bool:
     return stop.times > 0 or registry.find(dirs().state, name).state in ENDED
-
-
-def _only() -> str:
-    """The server meant when none is named: the newest that runs, else the newest."""
-    found = registry.live(dirs().state) or registry.records(dirs().state)
-    if not found:
-        raise UsageError(msg("there is no server"), hint=msg("Start one: trimtab up --demo"))
-    return found[0].name
 
 
 class _Lines:

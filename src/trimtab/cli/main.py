@@ -32,6 +32,7 @@ VERBS: dict[str, str] = {
     "verify": "trimtab.cli.verify:run",
     "ps": "trimtab.cli.ps:run",
     "logs": "trimtab.cli.logs:run",
+    "history": "trimtab.cli.history:run",
     "down": "trimtab.cli.down:run",
     "doctor": "trimtab.cli.doctor:run",
 }

@@ -1,0 +1,135 @@
+"""What happened to one server, from its journal: its starts, how long each state lasted, what was found and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from trimtab.supervisor.journal import Entry
+from trimtab.supervisor.states import State
+
+SERVED = frozenset({"ready", "degraded"})
+ENDS = frozenset({"stopped", "failed_to_start", "crashed", "given_up"})
+CRASHES = frozenset({"crashed", "failed_to_start"})
+
+
+class Stay(msgspec.Struct, frozen=True):
+    """One state and how long it lasted; `seconds` None: it is the last one known."""
+
+    state: str
+    at: float  # seconds since the epoch
+    seconds: float | None
+    reason: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A diagnosis of the journal: the cause in one sentence, and what else was written down with it."""
+
+    at: float
+    cause: str
+    data: Mapping[str, Any]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One parameter that was stepped back after this start; None: it was not given."""
+
+    at: float
+    flag: str
+    before: str | None
+    after: str | None
+    why: str
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Anything else of note: a signal, cards that stay full, an event that could not be told."""
+
+    at: float
+    what: str
+    text: str
+
+
+class Start(msgspec.Struct, frozen=True):
+    """One start of the engine, from its process to its end. `numbers` are those of its log (weights_gib, kv_tokens)."""
+
+    number: int
+    at: float
+    stays: tuple[Stay, ...]
+    numbers: Mapping[str, float]
+    diagnosis: Found | None = None
+    change: Change | None = None
+    notes: tuple[Note, ...] = ()
+    returncode: int | None = None
+
+    @property
+    def ready_after_s(self) -> float | None:
+        """From its first state to its first token."""
+        ready = next((stay.at for stay in self.stays if stay.state == State.READY), None)
+        return max(0.0, ready - self.at) if ready is not None else None
+
+    @property
+    def end(self) -> Stay | None:
+        """How the engine ended; None while it runs."""
+        return next((stay for stay in self.stays if stay.state in ENDS), None)
+
+    def served_s(self, now: float) -> float:
+        return sum(
+            stay.seconds if stay.seconds is not None else max(0.0, now - stay.at)
+            for stay in self.stays
+            if stay.state in SERVED
+        )
+
+
+def starts(entries: Iterable[Entry]) -> list[Start]:
+    """The starts in a journal, oldest first."""
+    groups: list[list[Entry]] = []
+    over = True
+    for entry in entries:
+        begins = entry.what == "state" and (entry.state == State.STARTING or (over and entry.state in ENDS))
+        if begins or not groups:
+            groups.append([])
+        if entry.what == "state":
+            over = entry.state in ENDS
+        groups[-1].append(entry)
+    groups = [group for group in groups if any(entry.what == "state" for entry in group)]
+    return [_start(number, group, _next_at(groups, number)) for number, group in enumerate(groups, 1)]
+
+
+def _next_at(groups: list[list[Entry]], number: int) -> float | None:
+    return groups[number][0].at if number < len(groups) else None
+
+
+def _start(number: int, entries: list[Entry], next_at: float | None) -> Start:
+    states = [entry for entry in entries if entry.what == "state"]
+    numbers: dict[str, float] = {}
+    for entry in entries:
+        if entry.what == "log":
+            numbers |= {k: float(v) for k, v in entry.data.items() if isinstance(v, int | float)}
+    return Start(
+        number=number,
+        at=entries[0].at,
+        stays=tuple(_stay(states, place, next_at) for place in range(len(states))),
+        numbers=numbers,
+        diagnosis=next((Found(e.at, e.reason, e.data) for e in reversed(entries) if e.what == "diagnosis"), None),
+        change=next((_change(e) for e in reversed(entries) if e.what == "step"), None),
+        notes=tuple(Note(e.at, e.what, e.reason) for e in entries if e.what not in _KNOWN),
+        returncode=next((e.data.get("returncode") for e in entries if e.what == "exited"), None),
+    )
+
+
+_KNOWN = frozenset({"state", "log", "launch", "serving", "exited", "diagnosis", "step"})
+
+
+def _stay(states: list[Entry], place: int, next_at: float | None) -> Stay:
+    """An ended engine's last state lasts until nothing: what follows is another start."""
+    entry = states[place]
+    until = states[place + 1].at if place + 1 < len(states) else None
+    if until is None and next_at is not None and entry.state not in ENDS:
+        until = next_at  # its supervisor died without a word
+    return Stay(entry.state, entry.at, max(0.0, until - entry.at) if until is not None else None, entry.reason)
+
+
+def _change(entry: Entry) -> Change:
+    data = entry.data
+    return Change(entry.at, str(data.get("flag", "")), data.get("before"), data.get("after"), entry.reason)

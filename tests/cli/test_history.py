@@ -1,0 +1,77 @@
+"""`trimtab history` over a real server's life: crashed with a load before it, and one that goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.test_up import clear, environment, record, running
+from tests.supervisor.fake import wait_for
+from trimtab.engine.flight import Moment
+from trimtab.supervisor.recorder import FlightLog, read_flight
+
+
+def history(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trimtab", "history", *words], env=environment(home), capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+def crashed(home: Path, model: Path, python: Path) -> str:
+    """The name of a server that served, was recorded, and crashed."""
+    die = home.parent / "die"
+    with running(home, str(model), "--engine-python", str(python), "--no-verify", knobs=f"--die-when {die}") as child:
+        seen = wait_for(lambda: record(home, "ready"))
+        directory = home / "state" / "trimtab" / "servers" / seen.name
+        first = wait_for(lambda: read_flight(directory))[0]
+        assert (first.ram_mib or 0) > 0
+        log = FlightLog(directory)
+        for n in range(1, 5):
+            log.write(Moment(at=first.at + n / 100, running=8, waiting=n, kv=0.99, preemptions=n, generated=100 * n))
+        log.close()
+        die.touch()
+        child.communicate(timeout=30)
+    return seen.name
+
+
+def test_a_crash_with_what_came_before_it(home: Path, model: Path, python: Path) -> None:
+    name = crashed(home, model, python)
+    done = history(home, name)
+    assert done.returncode == 0, done.stderr
+    for part in (
+        f"{name}: 1 starts, 1 ended unasked; served", "crashed now", "start 1, ", "loading", "compiling", "ready",
+        "weights GiB 14.29; KV cache tokens 2,096,192",
+        "before: the KV cache was up to 99% full, with 3 preemptions; up to 8 requests ran and 4 waited",
+        "KV full", "99%",
+    ):  # fmt: skip
+        assert part in done.stdout
+    assert re.search(r"^    minute .*running", done.stdout, re.MULTILINE)
+    told = json.loads(history(home, name, "--json").stdout)
+    assert (told["schema"], told["crashes"], told["state"]) == ("trimtab.history/1", 1, "crashed")
+    (start,) = told["starts"]
+    assert [stay["state"] for stay in start["stays"]] == ["starting", "loading", "compiling", "ready", "crashed"]
+    assert start["before"]["minutes"][0]["waiting"] == 4
+
+
+def test_one_that_runs_needs_no_name(home: Path, model: Path, python: Path) -> None:
+    with running(home, str(model), "--engine-python", str(python), "--no-verify") as child:
+        wait_for(lambda: record(home, "ready"))
+        done = history(home)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=30)
+    assert "began" in done.stdout
+    assert "ready now" in done.stdout
+
+
+def test_no_such_server(home: Path) -> None:
+    done = history(home, "nobody")
+    assert done.returncode == 2
+    clear(done, "there is no server named 'nobody'")
+    done = history(home)
+    assert done.returncode == 2
+    clear(done, "there is no server")
