@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,7 +126,9 @@ COMMAND_LINE = (
     serve(
         "config-file-missing", "flag-value-invalid", "a config file that is not there", "--config", "/srv/absent.yaml"
     ),
-    serve("kv-dtype-cpu", "", "a KV cache dtype that the CPU lacks is taken", "--kv-cache-dtype", "nvfp4", healthy=True),
+    serve(
+        "kv-dtype-cpu", "", "a KV cache dtype that the CPU lacks is taken", "--kv-cache-dtype", "nvfp4", healthy=True
+    ),
     Case("positional-model", "model-argument-misplaced", "a positional model with the module", ("MODEL", *QUICK), API),
     Case(
         "wrong-entrypoint",
@@ -144,7 +147,7 @@ COMMAND_LINE = (
     ),
     serve(
         "batched-tokens-below-seqs",
-        "flag-value-invalid",
+        "batched-tokens-too-few",
         "fewer batched tokens than sequences",
         "--max-num-batched-tokens",
         "16",
@@ -152,7 +155,11 @@ COMMAND_LINE = (
         "64",
     ),
     serve(
-        "context-beyond-model", "context-above-model-limit", "more than the model's positions", "--max-model-len", "100000"
+        "context-beyond-model",
+        "context-above-model-limit",
+        "more than the model's positions",
+        "--max-model-len",
+        "100000",
     ),
     serve("tensor-parallel-not-dividing", "heads-not-divisible", "9 heads on 2 ranks", "--tensor-parallel-size", "2"),
     serve("ranks-beyond-numa", "cpu-binding-wrong", "3 ranks on one NUMA node", "--tensor-parallel-size", "3"),
@@ -165,25 +172,25 @@ COMMAND_LINE = (
         "--tensor-parallel-size",
         "3",
     ),
-    serve("attention-backend", "attention-backend-unsupported", "a CUDA back end on the CPU", "--attention-backend", "FLASHINFER"),
-    serve("quantization-mismatch", "quant-method-mismatch", "AWQ for a checkpoint without it", "--quantization", "awq"),
+    serve("attention-backend", "", "a CUDA back end on the CPU", "--attention-backend", "FLASHINFER"),
+    serve("quantization-mismatch", "quant-format-mismatch", "AWQ for a checkpoint without it", "--quantization", "awq"),
     serve(
         "quantization-no-weights",
-        "quant-method-mismatch",
+        "quant-format-mismatch",
         "bitsandbytes without its package",
         "--quantization",
         "bitsandbytes",
     ),
     serve(
         "load-format-missing",
-        "dependency-missing",
+        "dependency-unmet",
         "a loader whose package is not there",
         "--load-format",
         "runai_streamer",
     ),
     serve(
         "tracing-missing",
-        "dependency-missing",
+        "dependency-unmet",
         "tracing without OpenTelemetry",
         "--otlp-traces-endpoint",
         "http://127.0.0.1:4317",
@@ -203,9 +210,7 @@ COMMAND_LINE = (
         "--tool-call-parser",
         "llama9_json",
     ),
-    serve(
-        "tool-choice-half", "flags-conflict", "automatic tool choice without a parser", "--enable-auto-tool-choice"
-    ),
+    serve("tool-choice-half", "flags-conflict", "automatic tool choice without a parser", "--enable-auto-tool-choice"),
     serve(
         "reasoning-parser-unknown",
         "parser-unknown",
@@ -215,7 +220,7 @@ COMMAND_LINE = (
     ),
     serve(
         "chat-template-missing",
-        "chat-template-invalid",
+        "flag-value-invalid",
         "a template file that is not there",
         "--chat-template",
         "/models/absent.jinja",
@@ -239,7 +244,7 @@ COMMAND_LINE = (
     ),
     serve(
         "lora-rank-not-allowed",
-        "lora-rank-too-high",
+        "flag-value-invalid",
         "a rank that is none of the choices",
         "--enable-lora",
         "--max-lora-rank",
@@ -307,11 +312,11 @@ COMMAND_LINE = (
 )
 
 MODEL_FILES = (
-    serve("model-path-missing", "model-path-wrong", "a directory that is not there", model="/models/absent"),
-    serve("model-relative", "model-path-wrong", "a relative path that is no directory", model="models/absent/deep"),
+    serve("model-path-missing", "model-not-found", "a directory that is not there", model="/models/absent"),
+    serve("model-relative", "model-not-found", "a relative path that is no directory", model="models/absent/deep"),
     serve(
         "model-without-config",
-        "model-path-wrong",
+        "model-not-found",
         "a directory without config.json",
         prepare=m.without("config.json"),
     ),
@@ -322,7 +327,10 @@ MODEL_FILES = (
         prepare=m.text("config.json", '{"architectures": ["LlamaForCausalLM"], "hidden'),
     ),
     serve(
-        "model-config-lfs", "weights-lfs-pointer", "config.json is an LFS pointer", prepare=m.text("config.json", m.LFS_POINTER)
+        "model-config-lfs",
+        "weights-lfs-pointer",
+        "config.json is an LFS pointer",
+        prepare=m.text("config.json", m.LFS_POINTER),
     ),
     serve(
         "hub-offline",
@@ -386,14 +394,14 @@ MODEL_FILES = (
         "--tokenizer",
         "/models/absent-tokenizer",
     ),
-    serve("weights-truncated", "weights-truncated", "half of the weights", prepare=m.truncated),
+    serve("weights-truncated", "weights-incomplete", "half of the weights", prepare=m.truncated),
     serve(
         "weights-lfs",
         "weights-lfs-pointer",
         "the weights are an LFS pointer",
         prepare=m.text("model.safetensors", m.LFS_POINTER),
     ),
-    serve("weights-missing", "weights-missing", "no weights", prepare=m.without("model.safetensors")),
+    serve("weights-missing", "weights-incomplete", "no weights", prepare=m.without("model.safetensors")),
     serve("weights-shape", "weights-mismatch", "a config of another size", prepare=m.edit(intermediate_size=1024)),
     serve("weights-name", "weights-mismatch", "a config of more layers", prepare=m.edit(num_hidden_layers=32)),
     serve(
@@ -434,13 +442,13 @@ MODEL_FILES = (
     ),
     serve(
         "quantization-method-unknown",
-        "quant-method-mismatch",
+        "quant-format-mismatch",
         "a method that vLLM lacks",
         prepare=m.edit(quantization_config={"quant_method": "magic", "bits": 4}),
     ),
     serve(
         "quantization-fp8-cpu",
-        "quant-method-mismatch",
+        "quant-format-mismatch",
         "FP8 weights on a CPU",
         prepare=m.edit(quantization_config={"quant_method": "fp8", "activation_scheme": "dynamic"}),
     ),
@@ -452,10 +460,10 @@ MODEL_FILES = (
         prepare=m.broken_gguf,
     ),
     serve("gguf-none", "gguf-file-unusable", "a file that is no GGUF", model="MODEL/none.gguf", prepare=m.broken_gguf),
-    serve("gguf-absent", "model-path-wrong", "a GGUF path that is not there", model="MODEL/absent.gguf"),
+    serve("gguf-absent", "model-not-found", "a GGUF path that is not there", model="MODEL/absent.gguf"),
     serve(
         "template-syntax",
-        "chat-template-invalid",
+        "flag-value-invalid",
         "a template with an error",
         "--chat-template",
         "MODEL/t.jinja",
@@ -520,7 +528,7 @@ HOST = (
     serve("cache-readonly", "cache-not-writable", "a cache that cannot be written", nobody=True, env={"HOME": "/"}),
     serve(
         "model-permission",
-        "weights-missing",
+        "weights-incomplete",
         "weights of another user",
         nobody=True,
         env={"HOME": "/tmp"},
@@ -544,8 +552,20 @@ HOST = (
 )
 
 SERVING = (
-    serve("worker-killed", "killed-by-kernel", "SIGKILL to the worker", *SERVED, during=kill("VLLM::Worker", signal.SIGKILL)),
-    serve("core-killed", "killed-by-kernel", "SIGKILL to EngineCore", *SERVED, during=kill("VLLM::EngineCore", signal.SIGKILL)),
+    serve(
+        "worker-killed",
+        "killed-by-kernel",
+        "SIGKILL to the worker",
+        *SERVED,
+        during=kill("VLLM::Worker", signal.SIGKILL),
+    ),
+    serve(
+        "core-killed",
+        "killed-by-kernel",
+        "SIGKILL to EngineCore",
+        *SERVED,
+        during=kill("VLLM::EngineCore", signal.SIGKILL),
+    ),
     serve("worker-segfault", "segfault", "SIGSEGV to the worker", *SERVED, during=kill("VLLM::Worker", signal.SIGSEGV)),
     serve(
         "worker-stopped",
@@ -661,4 +681,135 @@ SERVING = (
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
 
-CASES = (*COMMAND_LINE, *MODEL_FILES, *HOST, *SERVING)
+DUMMY = ("--load-format", "dummy", *SERVED)
+
+
+def well(kind: str, happened: str, *more: str, **rest: object) -> Case:
+    """A start that works, with a few requests and a stop by SIGTERM."""
+    return serve(f"well-{kind}", "", happened, *more, healthy=True, **{"during": asks(chat, complete, chat), **rest})
+
+
+def complete(server: Server) -> str:
+    """One text completion."""
+    return server.ask("/v1/completions", {"model": "demo", "prompt": "Once", "max_tokens": 4})
+
+
+def embed(server: Server) -> str:
+    """One vector."""
+    return server.ask("/v1/embeddings", {"model": "demo", "input": "a word"})
+
+
+def load(server: Server) -> str:
+    """Thirty-two requests at once, of which every fourth is left by its client."""
+    with ThreadPoolExecutor(16) as pool:
+        body = _hello() | {"max_tokens": 24}
+        waits = [60.0 if i % 4 else 0.3 for i in range(32)]
+        answers = list(pool.map(lambda wait: server.ask("/v1/chat/completions", body, timeout=wait), waits))
+    return f"{sum(a.startswith('200') for a in answers)} of 32 answered"
+
+
+HEALTHY = (
+    well("plain", "nothing special", *SERVED),
+    well("debug", "log level DEBUG", *SERVED, env={"VLLM_LOGGING_LEVEL": "DEBUG"}),
+    well("warning", "log level WARNING", *SERVED, env={"VLLM_LOGGING_LEVEL": "WARNING"}),
+    well("load", "32 requests at once, some left by their clients", *SERVED, during=asks(load, chat)),
+    well(
+        "small-batch",
+        "two sequences and a small cache under load",
+        *SERVED,
+        "--max-num-seqs",
+        "2",
+        "--kv-cache-memory-bytes",
+        "64M",
+        during=asks(load),
+    ),
+    well("requests-logged", "requests in the log", *SERVED, "--enable-log-requests", during=asks(chat, load)),
+    well("no-prefix-cache", "prefix cache off", *SERVED, "--no-enable-prefix-caching"),
+    well("key", "an API key", *SERVED, "--api-key", "k", during=asks(chat)),
+    well("names", "several names", "--served-model-name", "demo", "b", "c"),
+    well(
+        "tools",
+        "a tool parser",
+        *SERVED,
+        "--enable-auto-tool-choice",
+        "--tool-call-parser",
+        "hermes",
+        during=asks(lambda s: chat(s, tools=TOOLS)),
+    ),
+    well(
+        "ngram",
+        "n-gram speculation",
+        *SERVED,
+        "--speculative-config",
+        '{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4}',
+    ),
+    well(
+        "lora",
+        "an adapter",
+        *SERVED,
+        "--enable-lora",
+        "--max-lora-rank",
+        "64",
+        "--lora-modules",
+        "a=MODEL/adapter",
+        prepare=m.adapter,
+    ),
+    well("pooling", "a text model that embeds", *SERVED, "--runner", "pooling", during=asks(embed, chat)),
+    well("compiled", "torch.compile", *SERVED, "--no-enforce-eager", "--max-num-seqs", "4", wait_s=280),
+    well("two-api-servers", "two API servers", *SERVED, "--api-server-count", "2"),
+    well("qwen2", "another architecture", *DUMMY, prepare=m.small("Qwen2ForCausalLM", "qwen2")),
+    well("gemma", "another architecture", *DUMMY, prepare=m.small("GemmaForCausalLM", "gemma", head_dim=32)),
+    well(
+        "gpt2",
+        "another architecture",
+        *DUMMY,
+        prepare=m.small(
+            "GPT2LMHeadModel",
+            "gpt2",
+            n_embd=128,
+            n_head=4,
+            n_layer=2,
+            n_positions=2048,
+            n_ctx=2048,
+            activation_function="gelu_new",
+            layer_norm_epsilon=1e-5,
+        ),
+    ),
+    well(
+        "opt",
+        "another architecture",
+        *DUMMY,
+        prepare=m.small(
+            "OPTForCausalLM",
+            "opt",
+            ffn_dim=256,
+            word_embed_proj_dim=128,
+            do_layer_norm_before=True,
+            activation_function="relu",
+            enable_bias=True,
+        ),
+    ),
+    well(
+        "mixtral",
+        "a mixture of experts",
+        *DUMMY,
+        prepare=m.small("MixtralForCausalLM", "mixtral", num_local_experts=4, num_experts_per_tok=2),
+    ),
+    well(
+        "bert",
+        "an embedding model",
+        *DUMMY,
+        prepare=m.small(
+            "BertModel",
+            "bert",
+            layer_norm_eps=1e-12,
+            type_vocab_size=2,
+            hidden_act="gelu",
+            position_embedding_type="absolute",
+        ),
+        during=asks(embed),
+    ),
+    well("interrupted", "an interrupt while it serves", *SERVED, during=kill("vllm", signal.SIGINT)),
+)
+
+CASES = (*COMMAND_LINE, *MODEL_FILES, *HOST, *SERVING, *HEALTHY)

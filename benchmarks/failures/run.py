@@ -168,10 +168,11 @@ def make(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
     names |= {address: "192.0.2.2" for address in own_addresses(log)}
     (Path(options.out) / f"{case.kind}.log").write_text(trim(log, names))
+    healthy = case.healthy or answers == ["ready"]
     environ = [f"{k}={v}" for k, v in case.env.items() if v != "UNSET"]
     return {
         "kind": case.kind, "version": options.version, "command": " ".join([*environ, *_started(case, server)]),
-        "happened": case.happened, "cause": case.cause, "healthy": case.healthy, "exit_status": status,
+        "happened": case.happened, "cause": "" if healthy else case.cause, "healthy": healthy, "exit_status": status,
         "answers": [trim(a, names).strip() for a in answers], "trimmed": TRIMMED,
     }  # fmt: skip
 
