@@ -36,7 +36,7 @@ class Case:
     before: Callable[[], None] | None = None
     during: Callable[[Server], list[str]] | None = None
     shell: str = ""
-    nobody: bool = False
+    nobody: bool = False  # root without any of its privileges
     healthy: bool = False
     wait_s: float = 170
     settle_s: float = 20
@@ -59,6 +59,18 @@ def in_cgroup(mib: int) -> Callable[[], None]:
         group = Path(f"/sys/fs/cgroup/memory/trimtab-{mib}")
         group.mkdir(exist_ok=True)
         (group / "memory.limit_in_bytes").write_text(str(mib << 20))
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+
+    return enter
+
+
+def in_pids_cgroup(most: int) -> Callable[[], None]:
+    """A limit of processes and threads by a control group (version 1)."""
+
+    def enter() -> None:
+        group = Path(f"/sys/fs/cgroup/pids/trimtab-{most}")
+        group.mkdir(exist_ok=True)
+        (group / "pids.max").write_text(str(most))
         (group / "cgroup.procs").write_text(str(os.getpid()))
 
     return enter
@@ -304,7 +316,6 @@ COMMAND_LINE = (
         "--port",
         "80",
         nobody=True,
-        env={"HOME": "/tmp"},
     ),
     serve("port-out-of-range", "flag-value-invalid", "a port above 65535", "--port", "99999"),
     serve("host-not-ours", "address-not-bindable", "an address of another machine", "--host", "203.0.113.9"),
@@ -503,9 +514,7 @@ HOST = (
         "processes-few",
         "process-limit-too-low",
         "a limit of 40 processes",
-        before=limit(resource.RLIMIT_NPROC, 40),
-        nobody=True,
-        env={"HOME": "/tmp"},
+        before=in_pids_cgroup(40),
     ),
     serve("address-space", "oom-host-ram", "6 GiB of address space", before=limit(resource.RLIMIT_AS, 6 << 30)),
     serve("memory-cgroup", "oom-host-ram", "a control group of 1,200 MiB", before=in_cgroup(1200)),
@@ -525,14 +534,19 @@ HOST = (
         env={"VLLM_CACHE_ROOT": "/mnt/cache"},
         shell="mount -t tmpfs -o size=64k none /mnt",
     ),
-    serve("cache-readonly", "cache-not-writable", "a cache that cannot be written", nobody=True, env={"HOME": "/"}),
+    serve(
+        "cache-readonly",
+        "cache-not-writable",
+        "a cache that cannot be written",
+        nobody=True,
+        prepare=lambda model: (model.parent / "home").mkdir(0o555),
+    ),
     serve(
         "model-permission",
         "weights-incomplete",
         "weights of another user",
         nobody=True,
-        env={"HOME": "/tmp"},
-        prepare=lambda model: os.chmod(m.own(model, "model.safetensors"), 0o600),
+        prepare=lambda model: os.chmod(m.own(model, "model.safetensors"), 0),
     ),
     serve(
         "user-unknown",

@@ -28,8 +28,6 @@ from cases import CASES, Case
 from models import copy
 from trim import TRIMMED, trim
 
-NOBODY = 65534
-
 
 class Server:
     """One start of the engine and what may be done to it."""
@@ -56,12 +54,13 @@ class Server:
             "VLLM_NO_USAGE_STATS": "1", **self.case.env,
         }  # fmt: skip
         environ = {k: v.replace("MODEL", str(self.model)) for k, v in environ.items() if v != "UNSET"}
-        who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if self.case.nobody else {}
-        (self.model.parent / "home").mkdir(exist_ok=True)
+        if self.case.nobody:
+            line = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *line]
+        (self.model.parent / "home").mkdir(exist_ok=True)  # a case may have made it unwritable
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
                 line, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=environ,
-                start_new_session=True, preexec_fn=self.case.before, **who,
+                start_new_session=True, preexec_fn=self.case.before,
             )  # fmt: skip
 
     def ready(self) -> bool:

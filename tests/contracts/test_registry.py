@@ -10,7 +10,20 @@ from trimtab.rules.rule import Subject
 
 RULES_DIR = Path(registry.__file__).parent
 SUBJECT_FOLDERS = {"command": Subject.COMMAND, "host": Subject.HOST, "log": Subject.LOG, "client": Subject.CLIENT}
-NOT_RULES = {"__init__", "context", "facts", "families", "fixes", "launch", "lint", "memory", "names", "oom", "words"}
+NOT_RULES = {
+    "__init__",
+    "arguments",
+    "context",
+    "facts",
+    "families",
+    "fixes",
+    "launch",
+    "lint",
+    "memory",
+    "names",
+    "oom",
+    "words",
+}
 REMEDY = re.compile(r"^(use|avoid|prefer|do-not|add|remove|set|raise|lower)-")
 
 

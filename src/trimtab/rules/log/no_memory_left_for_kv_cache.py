@@ -28,7 +28,7 @@ HELP = msg(
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"No available memory for the cache blocks",
+        r"No available memory for the cache blocks(?!.*VLLM_CPU_KVCACHE_SPACE)",
         r"not enough GPU memory available to serve even a single token",
         r"# (?:GPU|CUDA|cuda|gpu) blocks: 0,",
         r"Available KV cache memory: (?P<negative>-[\d.]+) GiB",

@@ -1,0 +1,91 @@
+"""The model's config.json, or a file beside it, is broken or contradicts itself.
+
+What it does: looks for the words of Transformers and vLLM for a configuration that is no JSON, lacks a key, or holds
+    one that does not fit: rope scaling above all.
+Why it matters: the engine is built from this file; nothing was loaded.
+How to fix: fetch the file again, or mend the key that the message names; for a value that was set by hand, look at
+    --hf-overrides and --rope-scaling.
+When to ignore: never; the configuration was refused.
+Sources: transformers/configuration_utils.py, modeling_rope_utils.py; vllm/transformers_utils/config.py and
+    vllm/model_executor/layers/rotary_embedding, vLLM 0.5 to 0.33.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trimtab.engine.logs import EntryKind
+from trimtab.messages import msg
+from trimtab.rules.causes import Cause
+from trimtab.rules.log import words
+from trimtab.rules.log.context import LIKELY, POSSIBLE, SURE, LogContext
+from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+SAYS = (
+    r"[Ii]t looks like the config file at '[^']+' is not a valid JSON file",
+    r"rope_(?:scaling|parameters)`? ?(?:must|should) (?:be|have)|`?rope_(?:scaling|parameters)`?'s? \w+ field",
+    r"[Mm]issing required keys in `rope_(?:scaling|parameters)`",
+    r"Unknown RoPE scaling type",
+    r"Found conflicts between 'rope_type=",
+    r"Unrecognized model in \S+ Should have a `?model_type`? key",
+    r"StrictDataclass\w*Error|(?:Type v|V)alidation error for (?:field|validator|class)",
+    r"The model is an hybrid without a",
+    r"entries must be in .* but got|`num_hidden_layers` \(\d+\) must be equal to the number of",
+    r"hidden_size must be divisible by num_heads|`?embed_dim`? must be divisible by num_heads",
+    r"(?:tokenizer|preprocessor|processor|generation)_config\.json'? is not a valid JSON",
+    r"Found multiple config files for \w+|Unsupported quantization config found for",
+)
+HINTS = (r"'?\w+Config'? object has no attribute|not a valid JSON file",)
+
+
+def check(context: LogContext) -> Iterator[Finding]:
+    hit = context.first(*SAYS, kinds=REFUSALS)
+    found = (hit, SURE) if hit is not None else words.best(context, (POSSIBLE, HINTS))
+    for code, confidence in ((PARSED, LIKELY), (ROPE, LIKELY)):
+        framed = context.framed(code) if found is None else None
+        if framed is not None and re.match(EXPECTED, framed.entry.text):
+            found = framed, confidence
+    if found is None:
+        return
+    hit, confidence = found
+    said = words.said(hit) if hit.match.string == hit.entry.text else hit.entry.text[:200]
+    yield context.finding(
+        hit,
+        msg(
+            "the model's configuration is broken or contradicts itself: {said}",
+            zh="模型的配置文件损坏或自相矛盾：{said}",
+            said=said,
+        ),
+        confidence,
+    )
+
+
+REFUSALS = (EntryKind.EXCEPTION, EntryKind.ERROR)
+"""Transformers warns in the same words of a configuration that it then takes."""
+PARSED = r"_dict_from_json_file|get_config_dict|in get_config\b|load_config_dict|in parse$"
+ROPE = r"in get_rope\b|rotary_embedding|_compute_\w+_parameters"
+EXPECTED = r"(?:json\.decoder\.JSONDecodeError|KeyError|UnicodeDecodeError|TypeError|AssertionError)\b"
+
+
+RULE = Rule(
+    code="LOG203",
+    name="model-config-invalid",
+    severity=Severity.ERROR,
+    summary=msg(
+        "The model's config.json, or a file beside it, is broken or contradicts itself.",
+        zh="模型的 config.json 或相关文件损坏或自相矛盾。",
+    ),
+    check=check,
+    cause=Cause.MODEL_CONFIG_INVALID,
+    sources=("https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/transformers_utils/config.py",),
+    bad=(
+        Example("OSError: It looks like the config file at '/models/m/config.json' is not a valid JSON file.\n"),
+        Example("ValueError: rope_scaling should have a 'rope_type' key\n"),
+        Example(
+            "ValueError: Unrecognized model in /models/m. Should have a `model_type` key in its config.json, "
+            "or contain one of the following strings in its name: llama\n"
+        ),
+    ),
+    good=(Example("INFO 11-30 03:43:16 [model.py:733] Resolved architecture: LlamaForCausalLM\n"),),
+)

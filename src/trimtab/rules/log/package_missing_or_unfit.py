@@ -1,0 +1,101 @@
+"""A Python package that this start needs is absent or does not fit.
+
+What it does: reads import errors and vLLM's and Transformers' requests to install a package, and complaints about its
+    version.
+Why it matters: options and models need packages that vLLM does not bring: bitsandbytes, OpenTelemetry, flashinfer,
+    tensorizer, timm.
+How to fix: install the package that the message names into the server's environment (in a container: into the image),
+    in the version it asks for.
+When to ignore: when the import error is caught and the start goes on.
+Sources: vllm/utils/import_utils.py (PlaceholderModule), vllm/model_executor/layers/quantization, vLLM 0.4 to 0.33;
+    transformers/dynamic_module_utils.py (check_imports).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trimtab.messages import msg
+from trimtab.rules.causes import Cause
+from trimtab.rules.log import words
+from trimtab.rules.log.context import LIKELY, SURE, LogContext
+from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+SAYS = (
+    r"ModuleNotFoundError: No module named '(?P<name>(?!vllm\._|fcntl|resource|uvloop|ray\b)[\w.]+)'",
+    r"requires the following packages that were not found in your environment: (?P<name>[\w, .-]+?)\.? ",
+    r"OpenTelemetry (?:is not available|packages)",
+    (
+        r"[Pp]lease install (?P<name>vllm\[\w+\]|(?!vLLM|[Rr]ay\b|the )[\w\[\]-]+)[^ ]*(?:>=\S+)? (?:via|for|by|"
+        r"to use|with|first)"
+    ),
+    r"`pip install '?(?P<name>(?!ray\b|vllm)[\w\[\]>=<.-]+)'?`",
+    (
+        r"[Pp]ackage '?(?P<name>(?!vllm)[\w-]+)'? (?:is not installed|not found)|(?P<package>(?!Ray\b|"
+        r"ray\b)\w[\w-]+) is not installed\b"
+    ),
+    r"(?P<name>\w[\w-]*) version is wrong",
+    (
+        r"A module that was compiled using NumPy 1\.x cannot be run in NumPy|numpy\.core\.multiarray failed to "
+        r"import|_ARRAY_API not found|numpy\.dtype size changed|Numba needs NumPy"
+    ),
+    (
+        r"(?P<name>[\w-]+)[=<>!\d., ]+ is required (?:for a normal functioning of this module, )?but (?:found|\S+ "
+        r"is installed)"
+    ),
+    r"VersionConflict|ContextualVersionConflict|DistributionNotFound|PackageNotFoundError",
+    r"(?P<name>Arctic Inference) is required",
+)
+HINTS = (
+    r"cannot import name '\w+' from '?(?P<name>(?!transformers|vllm|torch\b)\w+)",
+    r"ImportError: .*requires the (?P<name>\w+) library but it was not found",
+)
+
+
+def check(context: LogContext) -> Iterator[Finding]:
+    found = words.best(context, (SURE, SAYS), (LIKELY, HINTS))
+    if found is None:
+        return
+    hit, confidence = found
+    name = words.group(hit, "name") or words.group(hit, "package")
+    if name.partition(".")[0] == "vllm":
+        return
+    if name:
+        message = msg(
+            "the Python package {name} is missing or does not fit: {said}",
+            zh="Python 包 {name} 缺失或版本不合适：{said}",
+            name=name,
+            said=words.said(hit),
+        )
+    else:
+        message = msg(
+            "a Python package is missing or does not fit: {said}",
+            zh="某个 Python 包缺失或版本不合适：{said}",
+            said=words.said(hit),
+        )
+    yield context.finding(hit, message, confidence)
+
+
+RULE = Rule(
+    code="LOG312",
+    name="package-missing-or-unfit",
+    severity=Severity.ERROR,
+    summary=msg(
+        "A Python package that this start needs is absent or does not fit.", zh="启动所需的 Python 包缺失或版本不合适。"
+    ),
+    check=check,
+    cause=Cause.DEPENDENCY_UNMET,
+    sources=("https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/utils/import_utils.py",),
+    bad=(
+        Example(
+            "ImportError: Please install bitsandbytes>=0.46.1 via `pip install bitsandbytes>=0.46.1` to use "
+            "bitsandbytes quantizer.\n"
+        ),
+        Example("ModuleNotFoundError: No module named 'timm'\n"),
+        Example(
+            "ImportError: This modeling file requires the following packages that were not found in your "
+            "environment: einops, tiktoken. Run `pip install einops tiktoken`\n"
+        ),
+    ),
+    good=(Example("ModuleNotFoundError: No module named 'vllm._C'\n"),),
+)

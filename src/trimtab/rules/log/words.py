@@ -1,0 +1,51 @@
+"""What several log rules do alike: the surest hit, the sentence it stands in, what fails one request. Not a rule."""
+
+from __future__ import annotations
+
+import re
+
+from trimtab.rules.log.context import Hit, LogContext
+from trimtab.rules.rule import Severity
+
+MOST_SAID = 240
+_NAMES = re.compile(r"^(?:[A-Za-z_][\w.]*(?:Error|Exception|Warning|NotFound)\w*: )+")
+_END = re.compile(r"[.!?](?= |$)|; ")
+
+
+def best(context: LogContext, *grades: tuple[float, tuple[str, ...]]) -> tuple[Hit, float] | None:
+    """The first hit of the surest wordings that are found, and how sure they are."""
+    for confidence, patterns in grades:
+        hit = context.first(*patterns)
+        if hit is not None:
+            return hit, confidence
+    return None
+
+
+def said(hit: Hit) -> str:
+    """The sentence in which the pattern was found, without the exception's name; cut where it is long."""
+    text = hit.entry.text
+    start = max((e.end() for e in _END.finditer(text, 0, hit.match.start())), default=0)
+    end = next((e.start() for e in _END.finditer(text, hit.match.end())), len(text))
+    sentence = _NAMES.sub("", text[start:end].strip())
+    return sentence if len(sentence) <= MOST_SAID else f"{sentence[: MOST_SAID - 3]}..."
+
+
+def group(hit: Hit, name: str) -> str:
+    """A named group's text; empty where this wording has no such group."""
+    return hit[name] if name in hit.match.re.groupindex else ""
+
+
+def by_request(context: LogContext) -> Severity | None:
+    """A warning where the server goes on serving: one request was refused, and no more."""
+    return Severity.WARNING if context.facts.served else None
+
+
+def draft_of(context: LogContext) -> str:
+    """The draft model that the launch names; empty where it names none, or the target itself."""
+    found = re.search(r"[\"']model[\"']: *[\"']([^\"']+)", str(context.facts.args.get("speculative_config") or ""))
+    return found[1] if found and found[1] != context.facts.model else ""
+
+
+def is_draft(context: LogContext, model: str | None) -> bool:
+    """Whether this is the draft, whose faults are another rule's."""
+    return bool(model) and model == draft_of(context)
