@@ -115,7 +115,7 @@ def test_one_machine_s_forms_refuse_them(form: str) -> None:
     assert "this launch runs on 4" in done.stderr
 
 
-@pytest.mark.parametrize("nodes", ["0", "-1", "3"])
+@pytest.mark.parametrize("nodes", ["3", "5"])
 def test_machines_that_cannot_be(nodes: str) -> None:
     done = trimtab("plan", *LARGE, "-o", "mp", "--nodes", nodes, *SPLIT)
     assert (done.returncode, done.stdout) == (2, "")

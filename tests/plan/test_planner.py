@@ -52,7 +52,7 @@ def test_when_nothing_fits_the_nearest_is_told() -> None:
 
 def test_every_flag_has_its_reason() -> None:
     made = plan(task(QWEN_72B, "8xA10"), Wish(32768, 2))
-    given = {flag.name for flag in made.command.flags} - {"served-model-name"}
+    given = {flag.name for flag in made.command.flags}
     assert {why.flag.removeprefix("--") for why in made.why} == given
     assert all(str(why.reason) for why in made.why)
 

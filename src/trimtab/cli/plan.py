@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import typer
@@ -18,14 +18,15 @@ from trimtab.cli.settings import lang
 from trimtab.engine.command import FlagUse
 from trimtab.engine.flags import FlagTable
 from trimtab.errors import UsageError
+from trimtab.facts.catalogue.lookup import nearest_ids
 from trimtab.facts.gpu import GpuSet
 from trimtab.facts.probe.gpus import read_gpus
-from trimtab.messages import msg
+from trimtab.messages import Message, msg
 from trimtab.plan.memory.card import Card, cards_of
-from trimtab.plan.memory.versions import NEWEST
+from trimtab.plan.memory.versions import NEWEST, release
 from trimtab.plan.pinned import flags_of, pinned_of, words_of
 from trimtab.plan.planner import Plan, Task, Wish, plan, plan_if_fits
-from trimtab.plan.wish import read_preference
+from trimtab.plan.wish import read_preference, require_positive
 
 
 def run(
@@ -51,6 +52,8 @@ def run(
         from trimtab.cli.plan_forms import require
 
         require(form)
+    if nodes is not None:
+        require_positive("--nodes", nodes)
     wish = Wish(context, concurrency, input_tokens, output_tokens, read_preference(prefer))
     found = require_known(find_model(model, model_config, Notes(lang())))
     if vllm is not None and vllm.strip().lower() == "auto":
@@ -62,10 +65,25 @@ def run(
     if gpu is not None and gpu.strip().lower() == "any":
         return _any(_task(found, (), version, pinned, any_vllm=chosen), wish, form)
     gpus, cards = _cards(gpu)
-    for note in gpus.notes:
+    for note in (*_doubts(found, version), *gpus.notes):
         print(note.text(lang()), file=sys.stderr)
     made = plan(_task(found, cards, version, pinned, any_vllm=chosen), wish)
     return _shown(made, form, nodes, gpus, table, engine_python)
+
+
+def _doubts(found: Model, version: str) -> Iterator[Message]:
+    """What was taken for something near: a name that the catalogue lacks, a vLLM that is newer than all known."""
+    body = next((one for one in found.facts.assumed if one.startswith("the body of")), None)
+    if body is not None:
+        yield msg(
+            "{ref} is not in the catalogue; reckoned with {body}; the nearest name there is {near}",
+            ref=found.ref,
+            body=body,
+            near=", ".join(nearest_ids(found.ref, 1)),
+        )
+    if release(version) > NEWEST:
+        yield msg("vLLM {version} is newer than the newest known, {newest}, and taken to be as that", version=version,
+                  newest=str(NEWEST))  # fmt: skip
 
 
 def _shown(

@@ -9,10 +9,10 @@ from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 from trimtab.plan.alternatives import alternatives
 from trimtab.plan.considered import considered
-from trimtab.plan.memory.versions import NEWEST
+from trimtab.plan.given_up import given_up
 from trimtab.plan.outcome import Alternative, Lost, Plan
 from trimtab.plan.parallel import refusals
-from trimtab.plan.reasons import reasons
+from trimtab.plan.reasons import name_reason, reasons
 from trimtab.plan.safety import reserve
 from trimtab.plan.search import BATCHES, CPU_BATCH, Searched, Try, command_of, nearness, search, to_argv, typed
 from trimtab.plan.splits import Split, splits
@@ -110,7 +110,10 @@ def _made(
         env=found.env,
         budget=found.budget,
         wish=found.wish,
-        why=reasons(found.budget, found.flags, found.env, task.pinned, found.wish, told),
+        why=(
+            name_reason(task.served_name),
+            *reasons(found.budget, found.flags, found.env, task.pinned, found.wish, told),
+        ),
         split=found.split,
         estimate=told,
         reserve=None if task.on_cpu else reserve(found.budget, found.budget.tightest),
@@ -122,54 +125,7 @@ def _made(
 
 def _fitting(task: Task, asked: Wish, best: Try, lost: tuple[Lost, ...]) -> Plan:
     shown = tuple(one for one in lost if one.what != best.split.text)[:SHOWN_LOSSES]
-    return _made(task, best, shown, _given_up(task, asked, best), tuple(considered(task, best)))
-
-
-def _given_up(task: Task, asked: Wish, found: Try) -> tuple[Message, ...]:
-    """What the user could have had elsewhere, each with its number."""
-    said: list[Message] = []
-    settings, longest = found.budget.settings, task.model.max_positions
-    if task.any_vllm and settings.version < NEWEST:
-        said.append(
-            msg(
-                "newer releases of vLLM: {version} is the last that is built for {card}, compute capability {have:.1f}",
-                version=str(settings.version),
-                card=task.cards[0].name,
-                have=task.cards[0].capability,
-            )
-        )
-    if longest and settings.max_model_len < longest:
-        said.append(
-            msg("a context of {longest:,}, which the model has: {n:,} here", longest=longest, n=settings.max_model_len)
-        )
-    if settings.enforce_eager and not task.on_cpu and "enforce_eager" not in task.pinned:
-        said.append(msg("CUDA graphs: their memory is needed for the KV cache, and each token takes longer"))
-    if found.flags.get("dtype") == "half" and task.model.dtype == "bfloat16":
-        said.append(msg("bfloat16: float16 has less range, and a model trained in bfloat16 may overflow"))
-    if asked.prefer == "throughput" and asked.concurrency is None and found.wish.input_tokens is None:
-        said.append(
-            msg(
-                "more than {n} at once where requests are shorter than {size:,} tokens: name --input and --output",
-                n=found.wish.concurrency or 1,
-                size=found.wish.request_tokens,
-            )
-        )
-    spare = len(task.cards) - settings.cards_needed
-    if spare > 0:
-        said.append(
-            msg("{n} of {all} cards, which stay free: --prefer throughput may use them", n=spare, all=len(task.cards))
-        )
-    if settings.pipeline_parallel_size > 1:
-        said.append(msg("speed with few requests: the stages of a pipeline wait for each other"))
-    most = CPU_BATCH if task.on_cpu else BATCHES[0]
-    useful = min(most, settings.max_model_len * settings.max_num_seqs)
-    if settings.max_num_batched_tokens < useful:
-        said.append(
-            msg(
-                "prefill speed: {n:,} tokens a step instead of {most:,}", n=settings.max_num_batched_tokens, most=useful
-            )
-        )
-    return tuple(said)
+    return _made(task, best, shown, tuple(given_up(task, asked, best)), tuple(considered(task, best)))
 
 
 def _no_split(task: Task, wish: Wish) -> UsageError:
@@ -188,7 +144,7 @@ def _no_split(task: Task, wish: Wish) -> UsageError:
                    pipeline=pipeline, need=tensor * pipeline * data, n=len(task.cards)),)  # fmt: skip
     return UsageError(
         why[0] if why else msg("no split of the model over {n} GPUs is possible", n=len(task.cards)),
-        hint=msg("Name another number of GPUs."),
+        hint=msg("Take a size that it can, and as many GPUs; without --set the plan finds them."),
     )
 
 

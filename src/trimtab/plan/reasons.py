@@ -45,6 +45,12 @@ def reasons(
     return tuple(listed)
 
 
+def name_reason(name: str) -> Why:
+    """Of --served-model-name, which every plan has."""
+    text = msg("what clients send as `model`; without it they would have to send the whole path or id")
+    return Why("--served-model-name", name, text, "vllm/config/model.py")
+
+
 def _shown(value: object) -> str:
     """As on the command line: a switch has no value."""
     return "" if value is True else str(value)

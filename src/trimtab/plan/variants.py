@@ -31,9 +31,12 @@ def variants(task: Task) -> Iterator[tuple[str, Task]]:
     for scheme in SCHEMES:
         name = f"{task.model_path}-{scheme}"
         try:
-            facts = lookup.find_model(name).facts()
+            found = lookup.find_model(name)
         except ModelError:
             return
+        if found.tune:
+            return  # of a fine-tune nobody knows what was published
+        facts = found.facts()
         other = replace(task, model=facts, model_path=name, served_name=f"{task.served_name}-{scheme}")
         slow = scheme == "FP8" and task.cards[0].capability < FP8_WEIGHTS_CAPABILITY
         if not slow and unsupported(other) is None:

@@ -176,11 +176,17 @@ def _positive(wish: Wish) -> None:
         ("--input", wish.input_tokens),
         ("--output", wish.output_tokens),
     ):
-        if value is not None and value < 1:
-            raise UsageError(
-                msg("{name} is {value}; it must be 1 or more", name=name, value=value),
-                hint=msg("Give a number of at least 1, or leave {name} out.", name=name),
-            )
+        if value is not None:
+            require_positive(name, value)
+
+
+def require_positive(name: str, value: int) -> None:
+    """UsageError for a number below 1."""
+    if value < 1:
+        raise UsageError(
+            msg("{name} is {value}; it must be 1 or more", name=name, value=value),
+            hint=msg("Give a number of at least 1, or leave {name} out.", name=name),
+        )
 
 
 def _contradiction(wished: str, value: int, flag: str, pinned: int) -> UsageError:

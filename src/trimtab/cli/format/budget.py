@@ -104,20 +104,32 @@ def _title(report: Budget) -> Message:
     )
 
 
+MARKS = ("█", "▓", "▒", "#", "=", _FREE)
+"""Weights, context and libraries, activation peak, graphs, KV cache, free."""
+
+
 def _parts(rank: Rank) -> tuple[tuple[Message, str, float], ...]:
     outside = rank.context.before.value + rank.context.counted.value
     return (
-        (msg("weights"), "█", rank.weights.value),
-        (msg("CUDA context, libraries"), "▓", outside),
-        (msg("activation peak"), "▒", rank.activation.value),
-        (msg("CUDA graphs"), "#", rank.graphs.value),
-        (msg("KV cache"), "=", rank.kv_cache.value),
-        (msg("free at the peak"), _FREE, rank.headroom.value),
+        (msg("weights"), MARKS[0], rank.weights.value),
+        (msg("CUDA context, libraries"), MARKS[1], outside),
+        (msg("activation peak"), MARKS[2], rank.activation.value),
+        (msg("CUDA graphs"), MARKS[3], rank.graphs.value),
+        (msg("KV cache"), MARKS[4], rank.kv_cache.value),
+        (msg("free at the peak"), MARKS[5], rank.headroom.value),
     )
 
 
 def _bar(report: Budget, lang: str) -> list[str]:
     """The tightest card as one line, and what each mark means with its size."""
+    lines = drawn(report, lang)
+    for name, mark, gib in _parts(report.tightest):
+        lines.append(f"  {mark} {gib:9.2f} GiB  {name.text(lang)}")
+    return lines
+
+
+def drawn(report: Budget, lang: str) -> list[str]:
+    """The tightest card as one line of MARKS; a second line where it holds less than is needed."""
     rank = report.tightest
     total = max(rank.card.total_gib, sum(max(0.0, gib) for _, _, gib in _parts(rank)[:-1]))
     cells = ""
@@ -130,8 +142,6 @@ def _bar(report: Budget, lang: str) -> list[str]:
     lines = [f"[{drawn}"]
     if rank.card.total_gib < total:
         lines.append(msg("beyond ]: more than the card has").text(lang))
-    for name, mark, gib in _parts(rank):
-        lines.append(f"  {mark} {gib:9.2f} GiB  {name.text(lang)}")
     return lines
 
 

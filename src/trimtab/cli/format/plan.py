@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trimtab.cli.format.budget import MARKS, drawn
 from trimtab.cli.plan_file import PLAN_SCHEMA
 from trimtab.messages import Message, msg
 from trimtab.plan.estimate import Estimate
 from trimtab.plan.memory.budget import Budget
 from trimtab.plan.memory.caches import kv_element_bytes
+from trimtab.plan.memory.rank import Rank
 from trimtab.plan.planner import Plan
 
 
@@ -20,9 +22,9 @@ def text(plan: Plan, lang: str, linted: Sequence[Message] = ()) -> str:
     if not plan.fits:
         lines += [_does_not_fit(plan, lang), *(reason.text(lang) for reason in plan.reasons)]
         lines += ["", msg("The nearest try:").text(lang), ""]
-    lines += [shell(plan.command.argv(), plan.env), "", _memory(plan.budget, lang), ""]
+    lines += [shell(plan.command.argv(), plan.env), "", _made_for(plan, lang), "", *_memory(plan.budget, lang)]
     if plan.fits:
-        lines += _reasons(plan, lang)
+        lines += ["", *_reasons(plan, lang)]
     if plan.alternatives:
         lines += ["", msg("What would fit:").text(lang)]
         for other in plan.alternatives:
@@ -33,6 +35,18 @@ def text(plan: Plan, lang: str, linted: Sequence[Message] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _made_for(plan: Plan, lang: str) -> str:
+    return msg(
+        "vLLM {version} on {cards} x {card}: {split}; {n} requests of {size:,} tokens at once",
+        version=str(plan.budget.settings.version),
+        cards=plan.budget.settings.cards_needed,
+        card=plan.budget.cards[0].name,
+        split=plan.split.text,
+        n=plan.wish.concurrency or 1,
+        size=plan.wish.request_tokens,
+    ).text(lang)
+
+
 def _beside(plan: Plan, lang: str, linted: Sequence[Message]) -> list[str]:
     """What was considered, given up and estimated; head room and the linter's word last."""
     lines: list[str] = []
@@ -41,6 +55,8 @@ def _beside(plan: Plan, lang: str, linted: Sequence[Message]) -> list[str]:
         lines += [f"- {one.what}: {one.reason.text(lang)} [{one.source}]" for one in (*plan.lost, *plan.considered)]
     if plan.given_up:
         lines += ["", msg("Given up:").text(lang), *(f"- {one.text(lang)}" for one in plan.given_up)]
+    if plan.budget.assumptions:
+        lines += ["", msg("assumed:").text(lang), *(f"- {one.text(lang)}" for one in plan.budget.assumptions)]
     if plan.estimate is not None:
         lines += ["", *(line.text(lang) for line in estimate_lines(plan.estimate))]
     return [*lines, "", *(r.text(lang) for r in plan.reasons), *(one.text(lang) for one in linted)]
@@ -159,39 +175,46 @@ def shell(argv: Sequence[str], env: Mapping[str, str]) -> str:
     return " \\\n".join(lines)
 
 
-def _memory(budget: Budget, lang: str) -> str:
-    rank = budget.tightest
-    held = budget.capacity
-    rows = [
-        (msg("card"), f"{rank.card.total_gib:.2f} GiB", msg("usable, as the driver reports it")),
-        (msg("weights"), f"{rank.weights.value:.2f} GiB", _all_weights(budget)),
-        (msg("activation peak"), f"{rank.activation.value:.2f} GiB", None),
-        (msg("CUDA context and libraries"), f"{rank.context.before.value + rank.context.counted.value:.2f} GiB", None),
-        (msg("CUDA graphs"), f"{rank.graphs.value:.2f} GiB", None),
-        (msg("KV cache"), f"{max(rank.kv_cache.value, 0.0):.2f} GiB", _kv(budget)),
-        (msg("free at the peak"), f"{rank.headroom.value:.2f} GiB", None),
-    ]
-    if rank.card.vendor == "cpu":
-        rows = [rows[1], rows[2], rows[5]]
-        rows.insert(0, (msg("host memory"), f"{rank.card.total_gib:.2f} GiB", None))
+def _memory(budget: Budget, lang: str) -> list[str]:
+    """The tightest rank's memory as a bar and, below it, a row for each mark with its size."""
+    rank, held = budget.tightest, budget.capacity
+    on_cpu = rank.card.vendor == "cpu"
+    beside = rank.context.before.value + rank.context.counted.value
+    rows: list[_Row] = [
+        (" ", msg("host memory") if on_cpu else msg("card"), rank.card.total_gib,
+         None if on_cpu else msg("usable, as the driver reports it")),
+        (MARKS[0], msg("weights"), rank.weights.value, _all_weights(budget)),
+        (MARKS[1], msg("the engine's process") if on_cpu else msg("CUDA context and libraries"), beside, _others(rank)),
+        (MARKS[2], msg("activation peak"), rank.activation.value, None),
+        (MARKS[3], msg("CUDA graphs"), rank.graphs.value, None),
+        (MARKS[4], msg("KV cache"), max(rank.kv_cache.value, 0.0), _kv(budget)),
+        (MARKS[5], msg("free at the peak"), rank.headroom.value, None),
+    ]  # fmt: skip
+    if on_cpu:
+        rows = [*rows[:4], rows[5]]
     many = msg("Memory of the tightest of {n} ranks:", n=len(budget.ranks))
     lines = [(many if len(budget.ranks) > 1 else msg("Memory:")).text(lang)]
-    names = [name.text(lang) for name, _, _ in rows]
-    width = max(_columns(name) for name in names)
-    for name, (_, size, note) in zip(names, rows, strict=True):
-        lines.append(
-            f"  {name}{' ' * (width - _columns(name))}  {size:>11}  {note.text(lang) if note else ''}".rstrip()
-        )
-    lines.append(
-        "  "
-        + msg(
-            "holds {tokens:,} tokens: {n:.1f} requests of {length:,}",
-            tokens=held.kv_cache_tokens,
-            n=held.max_concurrency,
-            length=budget.settings.max_model_len,
-        ).text(lang)
+    lines += [f"  {line}" for line in drawn(budget, lang)] if budget.known else []
+    width = max(_columns(name.text(lang)) for _, name, _, _ in rows)
+    for mark, name, gib, note in rows:
+        named = name.text(lang) + " " * (width - _columns(name.text(lang)))
+        lines.append(f"  {mark} {named}  {gib:7.2f} GiB  {note.text(lang) if note else ''}".rstrip())
+    holds = msg(
+        "holds {tokens:,} tokens: {n:.1f} requests of {length:,}",
+        tokens=held.kv_cache_tokens,
+        n=held.max_concurrency,
+        length=budget.settings.max_model_len,
     )
-    return "\n".join(lines)
+    return [*lines, f"  {holds.text(lang)}"]
+
+
+_Row = tuple[str, Message, float, Message | None]
+
+
+def _others(rank: Rank) -> Message | None:
+    """What other processes hold of the card, which is part of what is gone before vLLM looks."""
+    taken = rank.card.taken_gib
+    return msg("of which other processes hold {gib:.2f}", gib=taken) if taken > 0.005 else None
 
 
 def _all_weights(budget: Budget) -> Message | None:
