@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trimtab.engine.command import LaunchCommand, apply_edits
+from trimtab.engine.command import LaunchCommand, apply_edits, read_commands
+from trimtab.engine.flags import arity
 from trimtab.engine.logs import Log
 from trimtab.rules import registry
 from trimtab.rules.causes import Cause
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.lint import LintFacts, context_of, lint, no_model
 from trimtab.rules.log.context import LogContext
-from trimtab.rules.log.launch import cards_of, launch_of
+from trimtab.rules.log.launch import cards_of, launch_of, ranks_of
 from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Report, Reported, Selection, run
 
@@ -91,7 +92,7 @@ def diagnose(log: Log, facts: DoctorFacts | None = None, selection: Selection | 
     known = facts or DoctorFacts()
     context = context_of_log(log, known)
     report = run(registry.rules(Subject.LOG), context, selection)
-    found = [_checked(f, context.launch) for f in report.findings]
+    found = [_checked(f, context.launch, guessed=known.gpus is None) for f in report.findings]
     ranked = Report(tuple(_ranked(found, log)), report.not_judged)
     return Diagnosis(ranked, context.launch.command if context.launch else None, context.version)
 
@@ -113,20 +114,25 @@ def context_of_log(log: Log, known: DoctorFacts) -> LogContext:
     return LogContext(log, launch)
 
 
-def _checked(found: Reported, launch: CommandContext | None) -> Reported:
-    """The finding without its fix where the linter or the memory model finds an error in the command that it makes."""
+def _checked(found: Reported, launch: CommandContext | None, *, guessed: bool) -> Reported:
+    """The finding without its fix where the linter or the memory model finds an error in the command that it makes.
+
+    Cards that were `guessed` from the log are as many as the command takes: how many there are is not known.
+    """
     if found.fix is None or launch is None:
         return found
     command = launch.command
     edited = apply_edits(command.source.text, found.fix.edits)
-    before, after = (_errors(text, launch) for text in (command.source.text, edited))
+    before, after = (_errors(text, launch, guessed=guessed) for text in (command.source.text, edited))
     return found if after <= before else msgspec.structs.replace(found, fix=None)
 
 
-def _errors(text: str, launch: CommandContext) -> set[str]:
-    facts = LintFacts(
-        vllm=launch.version, gpus=launch.gpus, host_gib=launch.host_gib, model_of=lambda command: launch.model
-    )
+def _errors(text: str, launch: CommandContext, *, guessed: bool) -> set[str]:
+    gpus = launch.gpus
+    if guessed and gpus is not None:
+        ranks = ranks_of(read_commands(text, None, arity).commands)
+        gpus = msgspec.structs.replace(gpus, members=((ranks, gpus.gpu),))
+    facts = LintFacts(vllm=launch.version, gpus=gpus, host_gib=launch.host_gib, model_of=lambda command: launch.model)
     return {f.rule.code for f in lint(text, facts=facts).report.findings if f.severity is Severity.ERROR}
 
 

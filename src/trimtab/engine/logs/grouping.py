@@ -24,6 +24,8 @@ CONTINUED = 8
 """Lines that an exception's text may go on for."""
 _FIRST_FRAMES, _LAST_FRAMES = 20, 60
 _FRAME = re.compile(r"File \"|\^|~|\.\.\. ?$|\[Previous line repeated")
+_LEVELS = ("DEBUG ", "INFO ", "WARNING ")
+"""How a line of the logger begins that was cut within its prefix."""
 _DIGITS = str.maketrans("", "", "0123456789")
 
 
@@ -154,6 +156,8 @@ def _counted(kept: _Kept) -> Entry:
 def _kind(event: LogEvent) -> EntryKind:
     if event.kind is Kind.ERROR:
         return EntryKind.ERROR
-    if event.level == "WARNING":
+    if event.level == "WARNING" or (event.level == "" and event.text.startswith("WARNING ")):
         return EntryKind.WARNING
-    return EntryKind.PLAIN if event.level == "" else EntryKind.NOTE
+    if event.level == "" and not event.text.startswith(_LEVELS):
+        return EntryKind.PLAIN
+    return EntryKind.NOTE

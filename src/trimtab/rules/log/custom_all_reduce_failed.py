@@ -13,15 +13,15 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import POSSIBLE, SURE, TROUBLE, LogContext
+from trimtab.rules.log.context import POSSIBLE, SURE, LogContext
 from trimtab.rules.log.fixes import set_flag
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(
-        r"custom_all_red\w*(?:\.cuh)?|custom_ar\b.*(?:error|fail)", kinds=(*TROUBLE,)
-    ) or context.framed(r"custom_all_reduce\.py")
+    hit = context.first(r"(?:[Ee]rror|[Ff]ail\w*)\b.*custom_all_red|custom_all_reduce\.cuh") or context.framed(
+        r"custom_all_reduce\.py"
+    )
     if hit is None:
         return
     said = "custom_all_red" in hit.match[0] and "File" not in hit.entry.text

@@ -12,6 +12,9 @@ from trimtab.rules.rule import FactMissing, Fix, Grade
 if TYPE_CHECKING:
     from trimtab.plan.memory.whatif import WhatIf
 
+SAFE_UTILIZATION = 0.95
+"""Above it, graphs, NCCL and the allocator's holes may find nothing left (docs/memory.md)."""
+USUAL_UTILIZATION = 0.9
 SPARE_GIB = 0.5
 """Left free beside what a failed allocation lacked."""
 
@@ -46,7 +49,11 @@ def largest_that_fits(context: LogContext, *names: str) -> Remedy | None:
     report = case.budget() if case else None
     if case is None or report is None or report.verdict in ("fits", "unknown"):
         return None
-    return remedy(case, report, *names)
+    found = remedy(case, report, *names)
+    if found is not None and found.flag == "gpu-memory-utilization":
+        usual = case.budget(gpu_memory_utilization=USUAL_UTILIZATION).verdict == "fits"
+        return Remedy(found.flag, USUAL_UTILIZATION) if usual else found
+    return found
 
 
 def lower_utilization(context: LogContext, lacking_gib: float | None, total_gib: float | None) -> str | None:
@@ -63,7 +70,7 @@ def lower_utilization(context: LogContext, lacking_gib: float | None, total_gib:
     if not isinstance(given, float) or total is None:
         return None
     steps = ceil(((lacking_gib or 0.0) + SPARE_GIB) / total * 100)
-    share = given - max(steps, 2) / 100
+    share = min(given - max(steps, 2) / 100, SAFE_UTILIZATION)
     return f"{share:.2f}" if share >= 0.3 else None
 
 

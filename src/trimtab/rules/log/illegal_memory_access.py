@@ -21,7 +21,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"illegal memory access|device-side assert|misaligned address|unspecified launch failure|an illegal "
+        r"illegal memory access|device-side assert triggered|misaligned address|unspecified launch failure|an illegal "
         r"instruction was encountered|CUDA_ERROR_ILLEGAL_ADDRESS|warp illegal"
     )
     if hit is None:

@@ -26,6 +26,8 @@ FREE = (
 )
 
 
+LEAST = 0.1
+"""Share below which no server is worth a start."""
 IDLE = 0.96
 """Share of a card that is free at least while nobody uses it; driver, context and display keep the rest."""
 
@@ -55,7 +57,7 @@ def check(context: LogContext) -> Iterator[Finding]:
             held=total - free,
         ),
         SURE,
-        fix=set_flag(context, "gpu-memory-utilization", f"{share:.2f}") if share >= 0.3 else None,
+        fix=set_flag(context, "gpu-memory-utilization", f"{share:.2f}") if share >= LEAST else None,
     )
 
 

@@ -19,7 +19,7 @@ from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.command.memory import advice, fix_to
 from trimtab.rules.log.context import LIKELY, LogContext
-from trimtab.rules.log.fixes import largest_that_fits
+from trimtab.rules.log.fixes import largest_that_fits, wider
 from trimtab.rules.log.oom import Stage, shortage
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
@@ -27,6 +27,19 @@ LOWER = msg(
     "lower --max-num-batched-tokens (V0: --max-model-len), or limit the encoder's items with --limit-mm-per-prompt",
     zh="请降低 --max-num-batched-tokens（V0 为 --max-model-len），或用 --limit-mm-per-prompt 限制多模态输入",
 )
+
+
+WEIGHTS = msg(
+    "the weights alone fill the card: spread them over more cards, or take a quantised checkpoint",
+    zh="仅权重就占满显卡：请分到更多显卡，或使用量化的模型",
+)
+FULL = 0.85
+"""Share of the card above which weights leave no room for a server."""
+
+
+def _is_full(context: LogContext, total_gib: float | None) -> bool:
+    weights, total = context.facts.numbers.get("weights_gib"), total_gib or context.facts.numbers.get("total_gib")
+    return weights is not None and total is not None and weights > FULL * total
 
 
 def check(context: LogContext) -> Iterator[Finding]:
@@ -40,10 +53,10 @@ def check(context: LogContext) -> Iterator[Finding]:
             "the profile run ran out of memory after the weights were loaded: {words}; {advice}",
             zh="权重加载之后，试运行时显存用尽：{words}；{advice}",
             words=found.words,
-            advice=advice(fitting) if fitting else LOWER,
+            advice=advice(fitting) if fitting else WEIGHTS if _is_full(context, found.total_gib) else LOWER,
         ),
         LIKELY,
-        fix=fix_to(context.launch, fitting) if context.launch else None,
+        fix=(fix_to(context.launch, fitting) if context.launch and fitting else None) or wider(context),
     )
 
 
