@@ -339,7 +339,7 @@ MODEL_FILES = (
     ),
     serve(
         "model-config-lfs",
-        "weights-lfs-pointer",
+        "model-config-invalid",
         "config.json is an LFS pointer",
         prepare=m.text("config.json", m.LFS_POINTER),
     ),

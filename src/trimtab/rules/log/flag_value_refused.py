@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import LIKELY, SURE, LogContext
+from trimtab.rules.log.context import LIKELY, POSSIBLE, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
@@ -42,13 +42,20 @@ SAYS = (
         r"custom op)\b.*)"
     ),
     r"(?P<why>(?:max_lora_rank|lora_extra_vocab_size|max_loras) \(\d+\) must be .*)",
+    (
+        r"(?P<why>\S+ is not supported for quantization method .*|The model type \S+ does not support (?:float16|"
+        r"bfloat16)\b.*)"
+    ),
     r"(?P<why>Port must be between \d+ and \d+)",
     (
         r"(?P<why>(?:max_num_partial_prefills|long_prefill_token_threshold|num_lookahead_slots|"
         r"prompt_lookup_m\w\w|num_scheduler_steps)\b.{0,40}(?:must be|cannot be greater).*)"
     ),
     r"(?P<why>Expected (?:num_speculative_tokens|draft_token_acceptance_method|the batch size).*)",
-    r"(?P<why>Unable to read the config file at \S+)",
+    (
+        r"(?P<why>Unable to read the config file at \S+|Config file must be of a yaml.*|(?:No|More than one) "
+        r"config file specified.*)"
+    ),
     r"(?P<why>bind\(\): port must be 0-65535|[Pp]ort (?:number )?out of range\S*)",
     (
         r"(?P<why>Each item should be in the form KEY=VALUE|Failed to parse(?: value)?[: ].*|.{0,80}is not a "
@@ -59,12 +66,11 @@ SAYS = (
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(*SAYS)
-    if hit is None:
+    if hit is None or (words.group(hit, "config") and re.search(ELSEWHERE, hit.entry.text)):
         yield from certificate(context)
+        yield from refused_by_a_check(context)
         return
     if PARSER.search(hit.entry.text):
-        return
-    if words.group(hit, "config") and re.search(ELSEWHERE, hit.entry.text):
         return
     flag, why = words.group(hit, "flag").replace("_", "-"), hit["why"].strip()[:300]
     if flag:
@@ -91,6 +97,23 @@ def certificate(context: LogContext) -> Iterator[Finding]:
     yield context.finding(hit, message, SURE)
 
 
+def refused_by_a_check(context: LogContext) -> Iterator[Finding]:
+    """Any other check of a value before the model is loaded: it says what the value must be."""
+    hit = words.in_configuration(context, *SHAPES)
+    if hit is not None:
+        said = words.said(hit)
+        yield context.finding(hit, msg("a value is refused: {why}", zh="参数值被拒绝：{why}", why=said), POSSIBLE)
+
+
+SHAPES = (
+    r"(?:must|should|needs to) be (?:one of|in\b|an? |positive|non-negative|at least|between|>|<|\d)",
+    r"(?:must|should|needs to) (?:be )?(?:greater|less|larger|smaller)\b",
+    r"(?:must|should) (?:be )?(?:divisible by|consistent with|contain|evenly divide)|must evenly divide",
+    r"is not a valid (?:choice|value|config field)|[Ii]nvalid (?:value|boolean value|module|compile range|syntax)\b",
+    r"[Uu]nknown \w+[\w ]{0,40}:? ?'?[\w.-]+'?\.? |is out of range",
+    r"Expect(?:ed)? (?:the )?\w+.{0,60} (?:to be|is >|but got)",
+    r"[Vv]alid (?:options|modes|values|modules|kinds|layouts)(?: are)?:",
+)
 CERTIFICATE = r"in create_ssl_context|load_cert_chain"
 PARSER = re.compile(r"argument --(?:tool-call|reasoning)-parser: invalid choice")
 ELSEWHERE = r"(?:Value|Assertion) error, "

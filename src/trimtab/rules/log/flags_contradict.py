@@ -16,7 +16,7 @@ from trimtab.engine.logs import EntryKind
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import LIKELY, LogContext
+from trimtab.rules.log.context import LIKELY, POSSIBLE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
@@ -46,8 +46,24 @@ def check(context: LogContext) -> Iterator[Finding]:
     if hit is not None and not re.search(OTHERS, hit.entry.text):
         message = msg("flags contradict each other: {said}", zh="参数互相矛盾：{said}", said=words.said(hit))
         yield context.finding(hit, message, LIKELY)
+        return
+    hit = words.in_configuration(context, *SHAPES)
+    if hit is not None and not re.search(OTHERS, hit.entry.text):
+        message = msg(
+            "this option does not go with the others: {said}",
+            zh="该选项与其他选项不能同时使用：{said}",
+            said=words.said(hit),
+        )
+        yield context.finding(hit, message, POSSIBLE)
 
 
+SHAPES = (
+    r"(?:is|are) (?:only|not(?: yet)?|currently not) (?:supported|compatible|applicable|allowed|available|useful)",
+    r"(?:does not|doesn't|do not|can't|cannot) (?:yet )?(?:support|be (?:used|combined|enabled|set|both))",
+    r"only supports\b|requires \w|[Pp]lease specify",
+    r"(?:must|should|can) (?:only )?be (?:set|enabled|provided|specified|present|True|used)",
+    r"without (?:also )?(?:setting|enabling)|but \w+ is not enabled|conflicts with",
+)
 OTHERS = r"VLLM_USE_V1|\bV[01]\b|tool choice requires|[Ss]peculative decoding (?:and|is)|Model Runner V2|NumPy|GPU"
 """Refusals of an engine generation, of requests and of methods, which rules of their own read."""
 

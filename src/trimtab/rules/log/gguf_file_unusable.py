@@ -25,6 +25,7 @@ SAYS = (
     r"is not a valid GG(?:UF|ML)\w+",
     r"Unrecognised GGUF reference",
     r"(?:GGUF|gguf).{0,60}(?:split|shard|multiple files|corrupt|truncated)",
+    r"Could not find (?:GGUF file|mm_proj file)|Downloaded GGUF files not found",
     r"Loading a multimodal GGUF model needs",
 )
 

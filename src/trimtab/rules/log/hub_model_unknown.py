@@ -31,7 +31,7 @@ SAYS = (
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(*SAYS)
-    if hit is None or words.is_draft(context, words.group(hit, "model")):
+    if hit is None or words.of_draft(context, hit):
         return
     message = msg(
         "the hub knows no such model, revision or file: {said}",

@@ -22,13 +22,18 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
     (
-        r"is not a multimodal model|[Tt]he model is not multimodal|are only supported for multimodal|is only "
+        r"[Nn]ot a multimodal model|[Tt]he model is not multimodal|are only supported for multimodal|is only "
         r"supported for multimodal models"
     ),
     (
         r"(?:does not|doesn't) support (?:image|audio|video|multi-?modal)\b|Unknown part type: \w+|Unsupported "
         r"modality"
     ),
+    (
+        r"Expected there to be \d+ .{0,40}items? in keyword arguments|Expected there to be \d+ prompt (?:updates|"
+        r"replacements)"
+    ),
+    r"must set `--enable-mm-embeds`|Invalid (?:image|video|audio) type|Invalid type of data items",
     r"Cannot load local files without",
     r"--allowed-local-media-path`?: The path|must be a subpath of",
     (

@@ -31,6 +31,11 @@ SAYS = (
     ),
     r"LoRA added vocab size|When using LoRA, vocab size must be|Adapter bias cannot be used",
     (
+        r"[Nn]o (?:supported )?(?:LoRA modules found|free (?:lora|LoRA|adapter) slots)|Number of requested "
+        r"(?:LoRAs|models) \(\d+\) is greater"
+    ),
+    r"embedding LoRA size\(|for Fused MoE LoRA|LoRA(?: scale)? weights must have|is unsupported format$",
+    (
         r"Missing required configuration fields: .*|All LoRA weights must have the same stride|To support LoRA "
         r"for MoE model"
     ),

@@ -30,7 +30,16 @@ SAYS = (
     r"Found conflicts between 'rope_type=",
     r"Unrecognized model in \S+ Should have a `?model_type`? key",
     r"StrictDataclass\w*Error|(?:Type v|V)alidation error for (?:field|validator|class)",
-    r"The model is an hybrid without a",
+    (
+        r"The model is an hybrid without a|speculators config|[Ll]egacy rope_type|does not have "
+        r"`num_attention_heads`"
+    ),
+    (r"Could not determine the number of key-value|Couldn't determine number of kv heads|Failed to load " r"mistral '"),
+    (r"Cannot find any of .{1,80} in the model's quantization config|Missing or invalid '\w+'.{0,12} in " r"\S*quant"),
+    (
+        r"Model quantization method is not specified in the config|Unsupported config format|Unknown ModelOpt "
+        r"quant algo"
+    ),
     r"entries must be in .* but got|`num_hidden_layers` \(\d+\) must be equal to the number of",
     r"hidden_size must be divisible by num_heads|`?embed_dim`? must be divisible by num_heads",
     r"(?:tokenizer|preprocessor|processor|generation)_config\.json'? is not a valid JSON",

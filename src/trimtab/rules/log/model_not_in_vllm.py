@@ -28,6 +28,10 @@ SAYS = (
         r"Model architecture (?P<name>\w+) was supported in vLLM until|Model architecture (?P<out>\w+) is not "
         r"supported in-tree"
     ),
+    (
+        r"(?:MoE )?Model (?P<name>\w+) does not support BitsAndBytes quantization|models with FusedMoE is not "
+        r"supported"
+    ),
     r"Cannot find model module\. '?(?P<name>\w+)'?",
     r"No model architectures are specified",
 )

@@ -42,7 +42,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     if hit is None:
         return
     model = words.group(hit, "model") or context.facts.model
-    if words.is_draft(context, model):
+    if words.of_draft(context, hit):
         return
     if model:
         message = msg(

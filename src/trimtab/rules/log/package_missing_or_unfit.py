@@ -24,12 +24,22 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 SAYS = (
     r"ModuleNotFoundError: No module named '(?P<name>(?!vllm\._|fcntl|resource|uvloop|ray\b)[\w.]+)'",
     r"requires the following packages that were not found in your environment: (?P<name>[\w, .-]+?)\.? ",
+    (
+        r"(?:needs|requires|[Pp]lease use) (?:the )?`?(?P<name>(?!ray|vllm|torch\b|transformers|CUDA|"
+        r"cuda)[a-z]\w+)`? ?(?:package|library|version|>=|[Ff]or)"
+    ),
+    r"requires (?P<name>intel_extension_for_pytorch)",
+    r"(?P<name>FlashInfer|DeepGEMM|DeepEP|\w+) (?:backend )?is not available(?: or outdated)?\. Please install",
     r"OpenTelemetry (?:is not available|packages)",
     (
         r"[Pp]lease install (?P<name>vllm\[\w+\]|(?!vLLM|[Rr]ay\b|the )[\w\[\]-]+)[^ ]*(?:>=\S+)? (?:via|for|by|"
         r"to use|with|first)"
     ),
     r"`pip install '?(?P<name>(?!ray\b|vllm)[\w\[\]>=<.-]+)'?`",
+    (
+        r"'(?P<name>(?!ray)\w[\w-]*)' is not installed|(?P<package>(?!Ray|ray)\w[\w-]*) (?:module|package|"
+        r"library) (?:was not found|is not installed|could not be (?:found|imported))"
+    ),
     (
         r"[Pp]ackage '?(?P<name>(?!vllm)[\w-]+)'? (?:is not installed|not found)|(?P<package>(?!Ray\b|"
         r"ray\b)\w[\w-]+) is not installed\b"

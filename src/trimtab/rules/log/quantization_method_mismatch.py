@@ -31,6 +31,12 @@ SAYS = (
     r"Cannot find the config file for (?P<given>\w+)",
     r"The quantization method (?P<given>\S+) is deprecated",
     r"Invalid quantization method: (?P<given>\S+)",
+    r"Currently, only \S+ weight quantization (?:is|are) supported for (?P<given>[\w ]+)",
+    (
+        r"(?P<given>\w+) (?:quantization )?(?:only )?(?:does not )?supports? (?:weight_bits|weight bits|"
+        r"group_size|is_sym|quant_type)"
+    ),
+    r"Unsupported quantization config: (?P<given>.+)|Unsupported (?:weight_)?num_bits",
     r"(?P<given>\w+) quantization is currently not supported in \w+",
     r"(?P<given>\w+) quantization .{0,40}not supported on \w+ (?:platform|backend)",
 )

@@ -32,7 +32,11 @@ SAYS = (
     r"sentencepiece_processor|ParseFromArray|could not parse ModelProto",
     r"Found \d+ files matching the pattern:? .*Make sure that a Mistral tokenizer",
     r"Tokenizer \S+ not found",
-    r"Failed to load (?:the )?tokenizer",
+    (
+        r"Failed to load (?:the )?tokenizer|tokenizer\S* not found at|Make sure only one Mistral tokenizer|"
+        r"Unsupported tokenizer"
+    ),
+    r"You have either provided a non-existent path",
 )
 
 

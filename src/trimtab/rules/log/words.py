@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from trimtab.engine.logs import EntryKind
 from trimtab.rules.log.context import Hit, LogContext
 from trimtab.rules.rule import Severity
 
@@ -40,12 +41,30 @@ def by_request(context: LogContext) -> Severity | None:
     return Severity.WARNING if context.facts.served else None
 
 
+_CONFIGURATION = re.compile(r"engine/arg_utils\.py|vllm/config[/.]|create_engine_config|entrypoints/(?:cli|launchers)/")
+_CHECKED = re.compile(
+    r"(?:\w+\.)*(?:ValueError|NotImplementedError|AssertionError|TypeError|KeyError|\w*ValidationError)\b"
+)
+
+
+def in_configuration(context: LogContext, *patterns: str) -> Hit | None:
+    """The first refusal of these shapes by a check of the configuration: told by its traceback, or before any load."""
+    for pattern in patterns:
+        for hit in context.find(pattern, EntryKind.EXCEPTION):
+            entry = hit.entry
+            placed = any(_CONFIGURATION.search(frame) for frame in entry.frames)
+            if _CHECKED.match(entry.text) and (placed or (not entry.frames and entry.phase is None)):
+                return hit
+    return None
+
+
 def draft_of(context: LogContext) -> str:
     """The draft model that the launch names; empty where it names none, or the target itself."""
     found = re.search(r"[\"']model[\"']: *[\"']([^\"']+)", str(context.facts.args.get("speculative_config") or ""))
     return found[1] if found and found[1] != context.facts.model else ""
 
 
-def is_draft(context: LogContext, model: str | None) -> bool:
-    """Whether this is the draft, whose faults are another rule's."""
-    return bool(model) and model == draft_of(context)
+def of_draft(context: LogContext, hit: Hit) -> bool:
+    """Whether the hit speaks of the draft, whose faults are another rule's."""
+    draft = draft_of(context)
+    return draft != "" and draft in hit.entry.text
