@@ -10,6 +10,7 @@ from trimtab.rules.rule import Subject
 
 RULES_DIR = Path(registry.__file__).parent
 SUBJECT_FOLDERS = {"command": Subject.COMMAND, "host": Subject.HOST, "log": Subject.LOG, "client": Subject.CLIENT}
+<<<<<<< HEAD
 NOT_RULES = {
     "__init__",
     "arguments",
@@ -24,6 +25,9 @@ NOT_RULES = {
     "oom",
     "words",
 }
+=======
+NOT_RULES = {"__init__", "statements", "context", "facts", "families", "fixes", "launch", "lint", "memory", "names", "oom", "words"}
+>>>>>>> a5b0c66 (Client rules: 47 over texts of client errors and evidence of an endpoint)
 REMEDY = re.compile(r"^(use|avoid|prefer|do-not|add|remove|set|raise|lower)-")
 
 

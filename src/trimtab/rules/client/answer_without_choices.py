@@ -1,0 +1,84 @@
+"""The client read an error, or nothing, as a completion.
+
+What it does: reads failures on `choices`: the field that every completion has and no error has.
+Why it matters: the reply was an error body, null or a page, and the client did not look at the status: what went
+    wrong is one layer above.
+How to fix: send the same request with curl and read the whole answer: the status and its text name the cause (key,
+    path, model, tools without a parser).
+When to ignore: never: the answer is lost.
+Sources: OpenAI API reference (chat completion object); V8's and Python's texts for a missing field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trimtab.messages import Message, msg
+from trimtab.rules.causes import Cause
+from trimtab.rules.client.context import LIKELY, POSSIBLE, ClientContext
+from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+PATTERNS = (
+    r"reading '(?:choices|0|message|content|delta)'",
+    r"KeyError: ['\"]choices['\"]",
+    r"property ['\"]?choices['\"]? of (?:null|undefined)",
+    r"evaluating '[^']*choices",
+    r"has no attribute 'choices'",
+    r"choices.{0,40}(?:is not iterable|is undefined|is null|not subscriptable)",
+    r"'NoneType' object is not subscriptable",
+    r"(?:no|missing|empty|without|invalid) choices|choices (?:field )?(?:is |was )?(?:missing|empty|not found)",
+    r"missing field `choices`",
+)
+
+
+def _message() -> Message:
+    return msg(
+        "the reply was no completion, and the client did not look: the status and text of the reply name the cause",
+        zh="返回的不是补全结果，而客户端没有检查：返回的状态码与文本才说明原因",
+    )
+
+
+def check(context: ClientContext) -> Iterator[Finding]:
+    hit = context.said(*PATTERNS)
+    chat = context.answer("chat")
+    if hit is not None and not context.probed:
+        yield context.finding(hit, _message(), POSSIBLE)
+    elif chat is not None and chat.ok and '"choices"' not in chat.body and chat.kind.startswith("application/json"):
+        yield context.finding(chat, _message(), LIKELY)
+
+
+RULE = Rule(
+    code="CLT026",
+    name="answer-without-choices",
+    severity=Severity.ERROR,
+    summary=msg(
+        "The client read an error, or nothing, as a completion.",
+        zh="客户端把错误或空内容当作了补全结果。",
+    ),
+    check=check,
+    cause=Cause.ANSWER_WITHOUT_CHOICES,
+    sources=("https://platform.openai.com/docs/api-reference/chat/object",),
+    bad=(
+        Example(
+            "TypeError: Cannot read properties of undefined (reading 'choices')\n",
+        ),
+        Example(
+            "KeyError: 'choices'\n",
+        ),
+        Example(
+            '{"url": "http://127.0.0.1:8000/v1", "answers": [{"step": "chat", "url": '
+            '"http://127.0.0.1:8000/v1/chat/completions", "method": "POST", "status": 200, "kind": '
+            '"application/json", "body": "{\\"error\\":\\"upstream failed\\"}"}]}\n',
+        ),
+    ),
+    good=(
+        Example(
+            "TypeError: Cannot read properties of undefined (reading 'map')\n",
+        ),
+        Example(
+            '{"url": "http://127.0.0.1:8000/v1", "answers": [{"step": "chat", "url": '
+            '"http://127.0.0.1:8000/v1/chat/completions", "method": "POST", "status": 200, "kind": '
+            '"application/json", "body": "{\\"choices\\":[]}"}]}\n',
+        ),
+    ),
+)

@@ -1,0 +1,83 @@
+"""A field of the request has a value that the server refuses.
+
+What it does: reads 400 and 422 about ranges, types and limits of known fields.
+Why it matters: vLLM checks each sampling parameter (temperature, top_p, n, logprobs, max_tokens, stop) and the
+    shape of messages.
+How to fix: give a value in the range that the text names; for logprobs raise --max-logprobs of the server.
+When to ignore: never: the request is not served.
+Sources: vllm/sampling_params.py and vllm/entrypoints/openai/chat_completion/protocol.py, vLLM 0.33; pydantic's
+    validation errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trimtab.messages import Message, msg
+from trimtab.rules.causes import Cause
+from trimtab.rules.client.context import LIKELY, POSSIBLE, ClientContext
+from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+PATTERNS = (
+    r"logprobs of \d+, which is greater than max allowed|cannot request more than \d+ (?:top_)?logprobs|"
+    r"top_logprobs['\"`]? must",
+    r"\b(?:temperature|top_p|top_k|min_p|n|best_of|logprobs|prompt_logprobs|top_logprobs|presence_penalty|"
+    r"frequency_penalty|repetition_penalty|min_tokens|max_tokens|max_completion_tokens|length_penalty|"
+    r"truncate_prompt_tokens|seed|stop|stop_token_ids|logit_bias|stream_options)['\"`]? (?:must|cannot|should|can "
+    r"only|is not|has to)\b",
+    r"max_tokens must be at least 1, got 0",
+    r"invalid value for ['\"`]?(?!tool_choice)\w+",
+    r"logit_bias .{0,40}(?:vocab|out of)",
+    r"cannot be set to True.{0,80}continue_final_message",
+)
+WEAK = (
+    r"['\"]type['\"]: ?['\"](?:missing|\w+_type|\w+_parsing|greater_than\w*|less_than\w*|value_error|too_(?:short|"
+    r"long)|enum|json_invalid)['\"]",
+    r"field required|input should be (?!'user')",
+    r"(?:BadRequestError|Error code: 4(?:00|22)).{0,200}(?:must be|should be|invalid)",
+)
+
+
+def _message() -> Message:
+    return msg(
+        "a field's value is refused: the text names the field and what it may be",
+        zh="某个字段的值被拒绝：错误文本给出了字段名与允许的取值",
+    )
+
+
+def check(context: ClientContext) -> Iterator[Finding]:
+    hit = context.said(*PATTERNS)
+    if hit is not None:
+        yield context.finding(hit, _message(), LIKELY)
+    elif hit := context.said(*WEAK):
+        yield context.finding(hit, _message(), POSSIBLE)
+
+
+RULE = Rule(
+    code="CLT043",
+    name="field-value-refused",
+    severity=Severity.ERROR,
+    summary=msg(
+        "A field of the request has a value that the server refuses.",
+        zh="请求中某个字段的值被服务器拒绝。",
+    ),
+    check=check,
+    cause=Cause.FIELD_VALUE_REFUSED,
+    sources=("https://github.com/vllm-project/vllm/blob/v0.33.0/vllm/sampling_params.py",),
+    bad=(
+        Example(
+            "ValueError: Requested sample logprobs of 30, which is greater than max allowed: 20\n",
+        ),
+        Example(
+            "openai.BadRequestError: Error code: 400 - {'message': 'temperature must be non-negative, got -1.0.'}\n",
+        ),
+        Example(
+            "[{'type': 'missing', 'loc': ('body', 'messages'), 'msg': 'Field required'}]\n",
+        ),
+    ),
+    good=(
+        Example(
+            "openai.NotFoundError: Error code: 404 - {'detail': 'Not Found'}\n",
+        ),
+    ),
+)
