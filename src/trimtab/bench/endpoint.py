@@ -62,7 +62,8 @@ class Server:
         return body
 
 
-def _is_url(text: str) -> bool:
+def is_url(text: str) -> bool:
+    """Whether it is an http or https URL that a server can be at."""
     try:
         parts = urlsplit(text)
         plain = not parts.query and not parts.fragment and not any(c.isspace() for c in text)
@@ -73,7 +74,7 @@ def _is_url(text: str) -> bool:
 
 def check_target(target: Target) -> None:
     """Refuse what no server can answer: a URL without scheme or host, a key with blanks in it."""
-    if not _is_url(target.base_url.strip()):
+    if not is_url(target.base_url.strip()):
         raise UpstreamError(
             msg("{url} is not a URL of a server", url=target.base_url),
             hint=msg("Write it as http://HOST:PORT/v1."),

@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment
 
 import httpx2
 
@@ -89,7 +88,7 @@ class _Probe:
                 seconds=time.perf_counter() - began,
             ))  # fmt: skip
             return False
-        writer.close()
+        await _drop(writer)
         return True
 
     async def _ask_all(self, client: httpx2.AsyncClient) -> None:
@@ -227,7 +226,7 @@ class _Probe:
                 _, writer = await asyncio.open_connection(self.parts.hostname, self.parts.port or 80, ssl=context)
         except (OSError, TimeoutError):
             return
-        writer.close()
+        await _drop(writer)
         self._note(Answer(step="tls", url=self.url, method="TLS", trouble=Trouble.PLAIN_TO_TLS, detail="TLS answers"))
 
     def _client(self, headers: Mapping[str, str] | None = None, proxy: str | None = None) -> httpx2.AsyncClient:
@@ -241,6 +240,12 @@ class _Probe:
     def _note(self, answer: Answer) -> Answer:
         self.answers.append(answer)
         return answer
+
+
+async def _drop(writer: asyncio.StreamWriter) -> None:
+    """Close at once; the loop then lets go of the socket."""
+    writer.transport.abort()
+    await asyncio.sleep(0)
 
 
 def _shape(key: str | None) -> Key | None:
@@ -295,14 +300,16 @@ def _why_no_answer(error: Exception) -> tuple[Trouble, str]:
 
 
 def _proxies_for(scheme: str, netloc: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variable and proxy that clients take for this URL; empty where the host is excepted."""
+    """The variable and proxy that clients take for this URL; empty where the host is excepted (curl's no_proxy)."""
     wanted = {name: value for name, value in environ.items() if name.lower().endswith("_proxy") and value}
     proxies = {name.lower().removesuffix("_proxy"): (name, value) for name, value in wanted.items()}
     chosen = proxies.get(scheme) or proxies.get("all")
-    excepted = {"no": ",".join(value for name, value in wanted.items() if name.lower() == "no_proxy")}
-    if chosen is None or proxy_bypass_environment(netloc, excepted):
-        return {}
-    return {chosen[0]: chosen[1]}
+    host = (urlsplit(f"//{netloc}").hostname or "").lower()
+    for entry in ",".join(value for name, value in wanted.items() if name.lower() == "no_proxy").split(","):
+        bare = entry.strip().lower().lstrip("*.")
+        if entry.strip() == "*" or (bare and (host == bare or netloc == bare or host.endswith("." + bare))):
+            return {}
+    return {chosen[0]: chosen[1]} if chosen is not None else {}
 
 
 def _without_login(proxy: str) -> str:

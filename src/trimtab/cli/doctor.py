@@ -39,9 +39,18 @@ def run(
     gpu: options.Gpu = None,
     select: options.Select = "",
     ignore: options.Ignore = "",
+    key: options.Key = None,
+    model: options.ServedModel = None,
+    timeout: options.RequestBound = 20.0,
     json: options.AsJson = False,
 ) -> int:
-    """Say why a server failed: the cause, the lines that show it, and a fix. Exit code 1: a failure; 0: healthy."""
+    """Say why a server failed, or what stands between a client and a URL: cause, evidence, fix. Exit code 1: a cause
+    was found; 0: healthy."""
+    if subject is not None and "://" in subject:
+        from trimtab.cli.doctor_endpoint import run_endpoint
+
+        wanted = Selection(_codes(select), _codes(ignore))
+        return run_endpoint(subject, key=key, model=model, bound_s=timeout, selection=wanted, json=json)
     case = _case(subject, exit_status, DoctorFacts(vllm=vllm, gpus=_gpus(gpu), model_of=model_of))
     selection = Selection(_codes(select), _codes(ignore)).checked(rule_registry.rules(Subject.LOG))
     found = diagnose(case.log, case.facts, selection)

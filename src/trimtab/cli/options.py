@@ -99,7 +99,7 @@ UnsafeFixes = Annotated[bool, typer.Option("--unsafe", help="Also fixes that may
 ShowDiff = Annotated[bool, typer.Option("--diff", help="Show what --fix would change; change nothing.")]
 DoctorSubject = Annotated[
     str | None,
-    typer.Argument(metavar="[LOG|NAME|-]", help="A log file, a server's name, or - for standard input."),
+    typer.Argument(metavar="[LOG|URL|NAME|-]", help="A log file, an endpoint's URL, a server's name, or - for stdin."),
 ]
 ExitStatus = Annotated[
     int | None, typer.Option("--exit-status", help="How the server's process ended, e.g. 137 or -9.")
@@ -109,3 +109,4 @@ RecordedHost = Annotated[
     Path | None, typer.Option("--record", help="Judge a host recorded by --write-record instead of this one.")
 ]
 WriteRecord = Annotated[Path | None, typer.Option("--write-record", help="Write what was seen of this host as JSON.")]
+RequestBound = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds that one request may take.")]

@@ -71,6 +71,23 @@ def holder(port: int) -> Holder | None:
     return None
 
 
+def listeners() -> list[str]:
+    """What listens on this host as far as this user may see, as "ADDRESS:PORT (COMMAND)": a process once, by port.
+
+    The parts of an engine, which listen for one another alone, are left out.
+    """
+    try:
+        connections = psutil.net_connections("tcp")
+    except psutil.AccessDenied:  # macOS, without root
+        return []
+    found: dict[int, tuple[int, str]] = {}
+    for c in connections:
+        if c.status == psutil.CONN_LISTEN and c.pid is not None:
+            found[c.pid] = min(found.get(c.pid, (1 << 16, "")), (c.laddr.port, c.laddr.ip))
+    named = sorted((port, ip, _command(pid)) for pid, (port, ip) in found.items())
+    return [f"{ip}:{port} ({command[:60].strip()})" for port, ip, command in named if "::" not in command[:12]]
+
+
 def require_free(host: str, port: int) -> None:
     """HostError naming who holds `port`, when it is taken or cannot be bound."""
     if is_free(host, port):

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.client.context import LIKELY, SURE, ClientContext
+from trimtab.rules.client.statements import path_of
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 ENDPOINT = re.compile(r"/(?:chat/completions|completions|models|embeddings|responses|messages)/?$")
@@ -34,7 +35,8 @@ def _message(url: str) -> Message:
 def check(context: ClientContext) -> Iterator[Finding]:
     if context.probed:
         asked, below = context.answer("models"), context.answer("models below /v1")
-        if asked is not None and not asked.ok and below is not None and (below.ok or below.status in (401, 403)):
+        lacks = "/v1" not in path_of(context.evidence.url)
+        if lacks and asked is not None and not asked.ok and below is not None and below.status in (200, 401, 403):
             yield context.finding((asked, below), _message(below.url.removesuffix("/models")), SURE)
         return
     bad = [

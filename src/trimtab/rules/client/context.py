@@ -18,6 +18,8 @@ from trimtab.rules.rule import Finding, Severity
 
 __all__ = ["LIKELY", "POSSIBLE", "SURE", "VAGUE", "ClientContext", "Hit"]
 MOST_EVIDENCE = 4
+BESIDE = ("root", "health", "version", "generate", "proxied", "key stripped", "other header")
+"""Steps of a probe that no client takes: rules look at them by name alone."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -58,8 +60,10 @@ class ClientContext(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def statements(self) -> tuple[Statement, ...]:
-        """The lines, or what each answer that is no success said."""
-        return self.lines or tuple(_of(answer) for answer in self.evidence.answers if not answer.ok)
+        """The lines, or what each answer said that is no success and that a client would get."""
+        return self.lines or tuple(
+            _of(answer) for answer in self.evidence.answers if not answer.ok and answer.step not in BESIDE
+        )
 
     @cached_property
     def _wrapped(self) -> tuple[Statement, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from trimtab.engine.evidence import Trouble
 from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.client.context import LIKELY, SURE, ClientContext
+from trimtab.rules.client.context import POSSIBLE, SURE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 LOCAL = (
@@ -41,7 +41,7 @@ def _message() -> Message:
 def check(context: ClientContext) -> Iterator[Finding]:
     refused = context.troubled(Trouble.REFUSED)
     if refused is not None and context.evidence.container and context.evidence.local:
-        yield context.finding(refused, _message(), LIKELY)
+        yield context.finding(refused, _message(), POSSIBLE)
     elif not context.probed:
         local = context.said(*LOCAL)
         if local is not None and context.said(*CONTAINER):

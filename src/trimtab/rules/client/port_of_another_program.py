@@ -50,7 +50,7 @@ PROGRAMS = (
         r"HTTP/0\.9|illegal status line|BadStatusLine|invalid HTTP version|Parse Error: Expected HTTP/|malformed HTTP "
         r"(?:response|status)|HPE_INVALID_CONSTANT|invalid http version parsed|not a valid HTTP response",
     ),
-    ("nginx's own page", r"Welcome to nginx|^nginx/"),
+    ("nginx's own page", r"Welcome to nginx"),
     ("Apache's own page", r"Apache2 .{0,20}Default Page|<h1>It works!"),
 )
 
@@ -74,7 +74,7 @@ def check(context: ClientContext) -> Iterator[Finding]:
         yield context.finding(foreign, _message("a program that speaks no HTTP"), SURE)
         return
     if context.probed:
-        models = context.answer("models below /v1")
+        models = context.answer("models below /v1") or context.answer("models")
         version = context.answer("version")
         if (
             version is not None

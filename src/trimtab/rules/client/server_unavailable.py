@@ -30,9 +30,9 @@ def check(context: ClientContext) -> Iterator[Finding]:
     health = context.answer("health")
     bad = context.with_status(503, 429)
     hit = context.said(*PATTERNS)
-    if bad or hit is not None:
-        dead = health is not None and health.status == 503
-        shown = bad if bad else (hit,)
+    dead = health is not None and health.status == 503
+    if bad or hit is not None or dead:
+        shown = bad or ((health,) if dead else (hit,))
         yield context.finding(
             [part for part in shown if part is not None],
             msg(
