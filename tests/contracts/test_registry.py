@@ -10,16 +10,9 @@ from trimtab.rules.rule import Subject
 
 RULES_DIR = Path(registry.__file__).parent
 SUBJECT_FOLDERS = {"command": Subject.COMMAND, "host": Subject.HOST, "log": Subject.LOG, "client": Subject.CLIENT}
-<<<<<<< HEAD
-<<<<<<< HEAD
 NOT_RULES = {
     "__init__",
     "arguments",
-=======
-NOT_RULES = {
-    "__init__",
-    "statements",
->>>>>>> 205e838 (trimtab doctor URL: the smallest request first, judged by the client rules)
     "context",
     "facts",
     "families",
@@ -29,14 +22,9 @@ NOT_RULES = {
     "memory",
     "names",
     "oom",
+    "statements",
     "words",
 }
-<<<<<<< HEAD
-=======
-NOT_RULES = {"__init__", "statements", "context", "facts", "families", "fixes", "launch", "lint", "memory", "names", "oom", "words"}
->>>>>>> a5b0c66 (Client rules: 47 over texts of client errors and evidence of an endpoint)
-=======
->>>>>>> 205e838 (trimtab doctor URL: the smallest request first, judged by the client rules)
 REMEDY = re.compile(r"^(use|avoid|prefer|do-not|add|remove|set|raise|lower)-")
 
 
