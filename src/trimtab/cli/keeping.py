@@ -18,6 +18,7 @@ from trimtab.facts.probe.gpus import Gpus, read_gpus
 from trimtab.messages import Message, msg
 from trimtab.supervisor import registry
 from trimtab.supervisor.environments import Engine, vllm_argv
+from trimtab.supervisor.events import Listeners
 from trimtab.supervisor.happenings import Limits
 from trimtab.supervisor.journal import LAUNCH, STEP, read_journal
 from trimtab.supervisor.watch import Pace
@@ -35,6 +36,7 @@ class Keep(msgspec.Struct, frozen=True):
     drain_s: float = 25.0
     hang_s: float = 180.0
     log_mib: int = 64
+    listeners: Listeners = Listeners()
 
     def limits(self) -> Limits:
         return Limits(drain_s=self.drain_s, max_restarts=self.max_restarts if self.restart else 0)

@@ -82,6 +82,14 @@ HangBound = Annotated[
     float,
     typer.Option("--hang-timeout", min=1, help="Seconds without any progress after which an engine counts as hung."),
 ]
+OnEvent = Annotated[
+    list[str] | None,
+    typer.Option("--on-event", metavar="CMD", help="Run at each event, with it as JSON on stdin; may be repeated."),
+]
+Webhook = Annotated[
+    list[str] | None,
+    typer.Option("--webhook", metavar="URL", help="POST each event as JSON to this address; may be repeated."),
+]
 LogSize = Annotated[int, typer.Option("--log-size", min=1, help="MiB of log after which a new file is begun (of 5).")]
 BasePython = Annotated[
     Path | None,

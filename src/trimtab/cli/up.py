@@ -23,7 +23,7 @@ from trimtab.cli.progress import drawn
 from trimtab.cli.settings import dirs, lang
 from trimtab.cli.starting import Starting
 from trimtab.cli.subject import resolve_subject
-from trimtab.cli.watching import every, watching
+from trimtab.cli.watching import every, listeners_of, watching
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.registry import ServerRecord
 from trimtab.errors import UsageError
@@ -74,6 +74,8 @@ def run(
     drain: options.DrainBound = 25.0,
     hang: options.HangBound = 180.0,
     log_size: options.LogSize = 64,
+    on_event: options.OnEvent = None,
+    webhook: options.Webhook = None,
 ) -> int:
     """Serve a model: plan, start vLLM, verify, print base URL, key and model id, and stay until Ctrl-C."""
     if demo and subject is not None:
@@ -90,9 +92,9 @@ def run(
     place = Place(name, host, port, chosen, share, force)
     if port is not None:
         require_free(host, port)
+    keep = Keep(restart, max_restarts, drain, hang, log_size, listeners_of(on_event, webhook))
     if detach:
         return start_detached(sys.argv[1:], dirs().state)
-    keep = Keep(restart, max_restarts, drain, hang, log_size)
     recovered = recall(subject) if subject is not None and ctx.obj is None and not Path(subject).exists() else None
     if recovered is not None:
         return serve(recovered.launch, _former(place, recovered, subject), keep, check=check)
@@ -156,7 +158,12 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
         choose=lambda claimed: _cards(launch, place, claimed),
     )
     starting = Starting(lang(), launch.context, check=check)
-    with stop_on_signals() as stop, registry.claimed(dirs().state, wish) as record, watching(record) as watch, starting:
+    with (
+        stop_on_signals() as stop,
+        registry.claimed(dirs().state, wish) as record,
+        watching(record, keep.listeners) as watch,
+        starting,
+    ):
         doctor = Doctor(launch.command, launch.engine.version, record.devices)
         callbacks = Callbacks(
             observer=every(starting.seen, watch),
