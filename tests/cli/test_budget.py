@@ -222,3 +222,67 @@ def test_a_directory_of_one_gguf_file_is_that_model(tmp_path: Path, capsys: pyte
     (tmp_path / "other.gguf").write_bytes(small_llama())
     assert run(["budget", "--gpu", "24GiB", "--", "vllm", "serve", str(tmp_path)]) == 2
     assert "name one of them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--gpu-memory-utilization 1.5", "does not take 1.5: above 0, up to 1"),
+        ("--gpu-memory-utilization 0", "above 0"),
+        ("--gpu-memory-utilization nan", "does not take 'nan'"),
+        ("--cpu-offload-gb inf", "does not take 'inf'"),
+        ("--cpu-offload-gb -3", "0 and more"),
+        ("--max-num-seqs 0", "1 and more"),
+        ("--max-model-len 0", "1 and more, or -1"),
+        ("--tensor-parallel-size -1", "--tensor-parallel-size does not take -1"),
+        ("--data-parallel-size 0", "1 and more"),
+        ("--kv-cache-memory-bytes 0", "1 and more"),
+        ("--kv-cache-dtype int3", "does not take int3: auto"),
+        ("--dtype float128", "does not take float128"),
+        ("--decode-context-parallel-size 3", "does not divide by"),
+        ("-tp 4 --decode-context-parallel-size 2", "each of 4 key-value heads lies on 1 of 4 tensor ranks"),
+        ('--speculative-config {"method":"ngram","num_speculative_tokens":-3}', "1 and more"),
+    ],
+)
+def test_values_that_vllm_refuses(model: Path, flags: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["budget", "--gpu", "8xH100", "--vllm", "0.26", "--", "vllm", "serve", str(model), *flags.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "a_token"),
+    [
+        ("nvfp4", 2 * 4 * 72),
+        ("int4_per_token_head", 2 * 4 * 68),
+        ("fp8_per_token_head", 2 * 4 * 132),
+        ("fp8", 2 * 4 * 128),
+    ],
+)
+def test_narrow_caches_count_their_scales(
+    model: Path, name: str, a_token: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (
+        "--gpu",
+        "H100",
+        "--vllm",
+        "0.33",
+        "--explain",
+        "--",
+        "vllm",
+        "serve",
+        str(model),
+        "--kv-cache-dtype",
+        name,
+    )
+    assert run(["budget", *words]) == 0
+    shown = capsys.readouterr().out
+    assert f"28 layers full, 16 x {a_token:,} B a block" in shown
+    assert "blocks: " in shown
+    assert "at once: " in shown
+
+
+def test_a_model_that_is_not_known_has_no_derivation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = {"architectures": ["NoSuchForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,
+              "num_attention_heads": 4}  # fmt: skip
+    assert run(["budget", "--gpu", "H100", "--explain", "--", "vllm", "serve", str(put(tmp_path, config))]) == 1
+    assert "derivation" not in capsys.readouterr().out

@@ -20,6 +20,7 @@ from trimtab.engine.command import LaunchCommand
 from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 from trimtab.plan.memory import Budget, budget, cards_of, given_of, release, resolve
+from trimtab.plan.memory.bounds import context_ranks_refused, out_of_bounds
 from trimtab.plan.memory.versions import NEWEST
 from trimtab.plan.parallel import refusals
 
@@ -69,8 +70,12 @@ def budget_of(
     if table is not None and (own := {k: v for k, v in table.own_defaults.items() if k not in given.flags}):
         given = replace(given, flags={**own, **given.flags})
         assumed.append(msg("defaults of the installed vLLM: {names}", names=", ".join(sorted(own))))
+    wrong = next(out_of_bounds(given), None)
+    if wrong is not None:
+        raise UsageError(wrong, hint=msg("Correct the flag in the launch command."))
     settings = resolve(given, release(version), model, cards)
     refused = refusals(model, settings.tensor_parallel_size, settings.pipeline_parallel_size)
+    refused = refused or tuple(filter(None, (context_ranks_refused(settings, model),)))
     if refused:
         raise UsageError(refused[0], hint=msg("vLLM refuses this cut at start; choose another size."))
     need = settings.cards_needed

@@ -9,6 +9,7 @@ from typing import Any
 from trimtab.facts.derived import Derived
 from trimtab.messages import Message, msg
 from trimtab.plan.memory import Budget, Rank
+from trimtab.plan.memory.versions import tokens_are_concurrency
 
 SCHEMA = "trimtab.budget/1"
 WIDTH = 72
@@ -62,7 +63,7 @@ def as_text(report: Budget, lang: str, *, explain: bool = False) -> str:
     lines += [f"  {r.text(lang)}" for r in report.reasons]
     if report.assumptions:
         lines += ["", msg("assumed:").text(lang), *(f"  {a.text(lang)}" for a in report.assumptions)]
-    if explain:
+    if explain and report.known:
         lines += ["", msg("derivation (rank {rank}):", rank=report.tightest.rank).text(lang), *_derivation(report)]
     return "\n".join(lines)
 
@@ -170,6 +171,7 @@ def _derivation(report: Budget) -> Iterator[str]:
         ("CUDA graphs deducted", rank.deducted),
         ("KV cache", rank.kv_cache),
         ("headroom", rank.headroom),
+        ("host memory pinned", report.host_memory),
     )
     for name, term in named:
         yield f"  {name}: {term.value:.3f} {term.unit} = {term.formula} [{term.source}]"
@@ -190,3 +192,24 @@ def _kv_derivation(report: Budget) -> Iterator[str]:
         yield f"  padding layers: {report.layout.padding_layers}"
     if report.layout.state_padding:
         yield f"  state page padded by {report.layout.state_padding:.2%}"
+    yield from _capacity_derivation(report)
+
+
+def _capacity_derivation(report: Budget) -> Iterator[str]:
+    """What the cache holds, from its bytes; vLLM v1/core/kv_cache_utils.py."""
+    settings, held, layout = report.settings, report.capacity, report.layout
+    if not layout.groups:
+        return
+    asked = settings.num_gpu_blocks_override is not None
+    blocks = "--num-gpu-blocks-override" if asked else "KV cache / block, of the rank that holds fewest"
+    request = layout.request_blocks(settings.max_model_len)
+    yield f"  blocks: {held.num_blocks:,} = {blocks}"
+    length = f"{settings.max_model_len:,} tokens"
+    yield f"  at once: {held.max_concurrency:.2f} = blocks / {request:,} of a request of {length}"
+    if settings.engine == "V1" and tokens_are_concurrency(settings.version):
+        tokens = "requests at once x max_model_len"
+    else:
+        tokens = f"blocks // {len(layout.groups)} groups x tokens a block"
+    yield f"  tokens: {held.kv_cache_tokens:,} = {tokens}"
+    yield f"  needed: {held.needed_bytes:,} B for one request of {length}, as this release counts"
+    yield f"  longest: {held.longest_len:,} tokens = the longest whose need the cache holds, up to the model's context"

@@ -43,12 +43,16 @@ class Placed(msgspec.Struct, frozen=True):
     cache: LayerCache
 
 
+NARROW = ("turboquant_", "octave_", "ultraquant_")
+"""Formats of under 8 bits whose slots are not reckoned here: taken as 8 bit, the most they can be."""
+
+
 def kv_element_bytes(settings: Settings) -> int:
-    """Bytes of one cached number: 1 for fp8 and int8 caches, else the model's dtype."""
+    """Bytes of one cached number: 1 for fp8 and int8 caches and at most for narrower ones, else the model's dtype."""
     name = settings.kv_cache_dtype
     if name == "auto":
         return 4 if settings.dtype == "float32" else 2
-    return 1 if name.startswith(("fp8", "int8")) else 4 if name == "float32" else 2
+    return 1 if name.startswith(("fp8", "int8", *NARROW)) else 4 if name == "float32" else 2
 
 
 def is_packed(layers: Sequence[LayerFacts]) -> bool:
@@ -146,7 +150,22 @@ def _page(attention: Attention, settings: Settings, element: int, tokens: int) -
         return attention.heads // settings.tensor_parallel_size * 256 * 2 * element * tokens
     if attention.kv_lora_rank is not None and attention.indexer is not None and element == 1:
         return FP8_DS_MLA_BYTES * tokens
+    if attention.kv_lora_rank is None and settings.kv_cache_dtype.startswith(("nvfp4", "int4", "int8_per", "fp8_per")):
+        return _packed_heads(attention, settings) * tokens
     return attention.kv_elements(settings.tensor_parallel_size) * element * tokens
+
+
+def _packed_heads(attention: Attention, settings: Settings) -> int:
+    """Bytes a token: 4 bits and an fp8 scale for every 16 numbers (nvfp4), or 4 or 8 bits and a 32-bit scale for every
+    key and value of a head (0.26 v1/kv_cache_interface.py `real_page_size_bytes`, `unpadded_page_size_bytes`)."""
+    name = settings.kv_cache_dtype
+    total = 0
+    for width in (attention.head_dim, attention.v_head_dim):
+        if name.startswith("nvfp4"):
+            total += width // 2 + width // 16
+        else:
+            total += (width // 2 if name.startswith("int4") else width) + 4
+    return max(1, attention.kv_heads // settings.tensor_parallel_size) * total
 
 
 def _v4(attention: Attention, element: int, block: int) -> list[LayerCache]:

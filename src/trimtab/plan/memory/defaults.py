@@ -11,7 +11,7 @@ from trimtab.facts.layers import Attention
 from trimtab.facts.model import ModelFacts
 from trimtab.facts.serving import mxfp4_padding
 from trimtab.messages import Message, msg
-from trimtab.plan.memory.caches import is_packed
+from trimtab.plan.memory.caches import NARROW, is_packed
 from trimtab.plan.memory.card import Card
 from trimtab.plan.memory.given import Given
 from trimtab.plan.memory.graphs import capture_sizes
@@ -30,7 +30,8 @@ from trimtab.plan.memory.versions import (
 
 def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[Card]) -> Settings:
     """Settings as vLLM `version` would resolve them for `model` on `cards`."""
-    assumed: list[Message] = []
+    kv_dtype = _kv_dtype(given, version, model)
+    assumed = _of_cache(kv_dtype)
     tensor = given.number("tensor_parallel_size") or 1
     pipeline = given.number("pipeline_parallel_size") or 1
     engine = _engine(given, version, cards)
@@ -46,7 +47,6 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
     prefix = given.switch("enable_prefix_caching")
     if prefix is None:
         prefix = engine == "V1" and (not hybrid or hybrid_prefix_caching(version))
-    kv_dtype = _kv_dtype(given, version, model)
     mamba_mode = _mamba_mode(given, version, model, prefix, hybrid)
     runner = runner_of(given, version, model, engine, method=method, mamba_mode=mamba_mode)
     eager = bool(given.switch("enforce_eager")) or any(c.vendor == "cpu" for c in cards)
@@ -88,6 +88,12 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         assumed=tuple(assumed),
     )
     return _with_cards(given, _with_sizes(given, settings), cards)
+
+
+def _of_cache(kv_dtype: str) -> list[Message]:
+    if not kv_dtype.startswith(NARROW):
+        return []
+    return [msg("--kv-cache-dtype {name} as 8 bit, the most it can be", name=kv_dtype)]
 
 
 def _with_cards(given: Given, settings: Settings, cards: Sequence[Card]) -> Settings:

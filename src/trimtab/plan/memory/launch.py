@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from math import isfinite
 
 from trimtab.engine.command import FlagUse, LaunchCommand
 from trimtab.engine.quantities import whole, wrong_value
@@ -77,9 +78,12 @@ def speculation_of(command: LaunchCommand) -> Mapping[str, object]:
 
 def _real(name: str, text: str) -> float:
     try:
-        return float(text)
+        found = float(text)
     except ValueError as error:
         raise wrong_value(name, text) from error
+    if not isfinite(found):
+        raise wrong_value(name, text)
+    return found
 
 
 def _put(flags: dict[str, object], name: str, command: LaunchCommand, read: Callable[[str, str], object]) -> None:
