@@ -238,6 +238,8 @@ RULES: dict[str, str] = {
     "LOG162": "log.engine_hangs",
     "LOG163": "log.start_waited_for_too_long",
     "LOG164": "log.engine_death_without_its_error",
+    "LOG165": "log.prefix_cache_blocks_too_large",
+    "LOG166": "log.model_class_not_built",
     "LOG201": "log.remote_code_not_allowed",
     "LOG202": "log.model_path_wrong",
     "LOG203": "log.model_config_invalid",

@@ -25,6 +25,11 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"Selected .*?backend \S+ is not valid for this configuration\.? *(?:Reason: (?P<reason>.{0,300}))?",
         r"Head size (?P<reason>\d+ )?is not supported by|FlashAttention only supports|FlashMLA.*not "
         r"supported|requires? (?:FlashInfer|flash_attn)\b.*(?:install|not)",
+        r"KV cache is not supported by the (?P<reason>.{0,300})|multiples or divisors of 16.*heads",
+        r"(?i:mla|attention|attn|kv[_ ]cache)\S*.*(?:is not supported on this device|temporarily disabled "
+        r"on|requires? (?:an? )?"
+        r"(?:native fp8|SM\d+|fp8_ds_mla|the packed))",
+        r"No KV cache layout satisfies|attention backends share no supported KV cache block size",
         r"Invalid attention backend|(?:attention )?backend '?\w+'? (?:is|does) not support",
         r"Requires compute capability of 8 or above|No valid MLA|Cannot use FLASH\w+ backend because",
     )

@@ -21,7 +21,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"[Ww]atchdog caught collective operation timeout.*?(?:OpType=(?P<op>\w+))?.*?ran for (?P<ms>\d+) milliseconds",
+        r"[Ww]atchdog caught collective operation timeout.*?OpType=(?P<op>\w+).*?ran for (?P<ms>\d+) milliseconds",
+        r"[Ww]atchdog caught collective operation timeout.*?ran for (?P<ms>\d+) milliseconds",
         r"[Cc]ollective operation timeout|Timed out waiting \d+ms for (?:send|recv) "
         r"operation|NCCL.*[Tt]imeout|Some NCCL operations have failed or timed out",
     )

@@ -22,8 +22,8 @@ from trimtab.rules.log.context import VAGUE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 DEAD = (
-    r"EngineDeadError|Background loop has errored already|Engine core initialization failed|Engine process "
-    r"failed to start|engine dead\)"
+    r"EngineDeadError|Background loop has errored already|Engine core initialization failed|engine dead\)"
+    r"|Engine process failed to start|Engine (?:core )?process .*died|Worker proc .*died|died with exit code [1-9]"
 )
 
 

@@ -22,7 +22,9 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"RPC call to (?P<method>\w+) timed out", r"Engine iteration timed out", r"Engine loop .*(?:hang|stuck)"
+        r"RPC call to (?P<method>\w+) timed out",
+        r"Engine iteration timed out|one or more ranks timed out during",
+        r"Engine loop .*(?:hang|stuck)",
     )
     block = context.first(
         r"No available (?:shared memory broadcast )?block found in (?P<s>\d+) second", kinds=EVERYWHERE

@@ -20,7 +20,10 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(r"invalid literal for int\(\) with base 10: ['\"]?(?P<id>(?:MIG|GPU)-[\w/-]*)")
+    hit = context.first(
+        r"invalid literal for int\(\) with base 10: ['\"]?(?P<id>(?:MIG|GPU)-[\w/-]*)",
+        r"Non-integer device ID ['\"]?(?P<id>(?:MIG|GPU)-[\w/-]*)",
+    )
     if hit is None:
         return
     yield context.finding(

@@ -23,7 +23,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"ncclUnhandledCudaError|ncclInternalError|unhandled cuda error",
-        r"[Ff]ailed to load NCCL library|libnccl\S*: cannot open|NCCL version mismatch|[Mm]ismatched? NCCL "
+        r"[Ff]ailed to load (?:the )?NCCL library|NCCL version \S+ or higher is required|libnccl\S*: cannot "
+        r"open|NCCL version mismatch|[Mm]ismatched? NCCL "
         r"version|undefined symbol: nccl\w+",
     )
     if hit is None:

@@ -24,11 +24,17 @@ BLOCK = (
     r"= (?P<share>\d+) is not divisible(?: by (?:weight quantization )?(?:block_[nk]|min_(?:n_|k_)?threads?(?:_[nk])?|"
     r"pack_factor|group_size) = (?P<block>\d+))?"
 )
+OWN = (
+    r"(?:per[_ ](?:partition|TP rank)|intermediate[_ ]size\w*|hidden_size|[Ii]nput (?:size|features)|output channels)"
+    r"[^.]{0,80}?(?P<share>\d+)?\)? ?(?:to be|must be|not|is not) divisible by (?:\w+[ =(]*)?(?P<block>\d+)?"
+    r"|[Aa]ll partitions must be divisible by|weight_scale\S* to be divisible"
+)
+"""What quantisation methods of their own say."""
 ALIGNED = r"(?:input|output) size is not aligned with the quantized weight shape"
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(BLOCK, ALIGNED)
+    hit = context.first(BLOCK, ALIGNED, OWN)
     if hit is None:
         return
     told = hit.match.groupdict()

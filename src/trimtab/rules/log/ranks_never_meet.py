@@ -24,6 +24,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"Gloo connect\w* failed|no socket interface found|[Cc]onnectFullMesh",
         r"client socket has timed out after (?P<ms>\d+)|DistStoreError.*(?P<joined>\d+/\d+) clients "
         r"joined|[Tt]imed out after \d+ seconds waiting for clients",
+        r"Every node should have a unique IP address|Barrier (?:departure )?timed out|DP master node .*missing or dead",
         r"DistNetworkError(?!.*EADDRINUSE)|Bootstrap : no socket|[Cc]onnection (?:closed "
         r"by|refused).*(?:peer|TCPStore|master)|No route to host",
     )

@@ -25,8 +25,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"Cannot provide a placement group",
         r"Waiting for creating a placement group of specs for\b",
         r"No available node types can fulfill resource request|[Cc]urrent node has no (?:GPU|\w+) "
-        r"available|You don't have enough GPUs available in a current node|Not enough resources to allocate "
-        r"\d+",
+        r"available|You don't have enough GPUs available in a current node|Not enough resources to allocate|"
+        r"Not enough total available nodes|No nodes with resources found|Ray does not allocate any \w+ on the driver",
         kinds=EVERYWHERE,
     )
     if hit is None or (context.facts.served and hit.entry.kind is EntryKind.NOTE):

@@ -21,7 +21,9 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"ActorDiedError|RayActorError|NodeDiedError|WorkerCrashedError|actor (?:is dead|died)|[Ww]orker "
+        r"At least one Worker is dead|Ray workers have not "
+        r"started|ActorDiedError|RayActorError|NodeDiedError|WorkerCrashedError|actor (?:is "
+        r"dead|died)|[Ww]orker "
         r"unexpectedly exits|raylet.*(?:died|crash)"
     )
     if hit is None:

@@ -22,6 +22,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"(?P<library>lib[\w.+-]+\.so[\w.]*): cannot open shared object file",
         r"version `(?P<library>GLIBC(?:XX)?_[\d.]+)' not found",
+        r"(?P<library>libcudart) is not loaded",
         r"(?:Unable|[Ff]ailed) to (?:load|open)(?: any of)? "
         r".*?(?P<library>lib(?:cudnn|cublas|cudart|nvrtc|cuda|numa)[\w.]*)",
     )

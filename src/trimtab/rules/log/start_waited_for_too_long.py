@@ -21,7 +21,10 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"Timed out waiting for (?:new )?engine core processes to start.*?(?:Waited (?P<s>\d+)s)?",
+        r"Timed out waiting for (?:new )?engine core processes to start",
+        r"Timed out waiting for (?:new )?engines to send|[Tt]imed out after \d+s waiting for API server|DP "
+        r"Coordinator process "
+        r"failed to report|(?:RPCServer|MQLLMEngine) didn't reply within",
         r"(?:Startup|Liveness|Readiness) probe failed|failed (?:startup|liveness) probe|did not "
         r"(?:respond|start) within|Server failed to start in time|RPCServer process.*timed out",
         kinds=(*TROUBLE, EntryKind.WARNING),

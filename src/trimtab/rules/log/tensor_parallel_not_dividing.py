@@ -26,15 +26,30 @@ HEADS = (
     r"size \((?P<size>\d+)\)"
 )
 DIVIDE = r"^(?:AssertionError: )?(?P<whole>\d+) is not divisible by (?P<size>\d+)$"
+OWN = (
+    r"(?:num_(?:attention_|kv_)?heads|[Aa]ttention sink heads|group_norm_size)[ =(]*(?P<whole>\d+)?\)? must "
+    r"be divisible by "
+    r"(?:the )?(?:tp_size|tensor-parallel world size|world_size)[ =(]*(?P<size>\d+)?"
+    r"|[Tt]ensor parallel world size (?:must|does not) divide|must be divisible by.*(?:decode.context|dcp|DCP)"
+)
+"""What models and layers of their own say."""
+UNEVEN = msg(
+    "the ranks cannot share the model's heads or groups evenly: give a lower --tensor-parallel-size",
+    zh="模型的注意力头或分组无法平均分给各进程：请降低 --tensor-parallel-size",
+)
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(HEADS, DIVIDE)
+    hit = context.first(HEADS, DIVIDE, OWN)
     if hit is None:
         return
-    whole, size = int(hit["whole"]), int(hit["size"])
+    told = hit.match.groupdict()
+    if not told.get("whole") or not told.get("size"):
+        yield context.finding(hit, UNEVEN, SURE)
+        return
+    whole, size = int(told["whole"]), int(told["size"])
     fitting = next((n for n in range(size - 1, 0, -1) if whole % n == 0), 1)
-    heads = "attention heads" in hit.match[0]
+    heads = "heads" in hit.match[0]
     yield context.finding(
         hit,
         msg(
