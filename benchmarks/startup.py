@@ -24,6 +24,9 @@ CASES: dict[str, tuple[int, list[str]]] = {
     "version": (150, ["--version"]),
     "lint": (250, ["lint", "vllm serve Qwen/Qwen2.5-7B-Instruct --swap-space 4", "--vllm", "0.26"]),
     "plan": (400, ["plan", MODEL, "--gpu", "8xA10", "--context", "32768", "--concurrency", "2"]),
+    "plan-largest": (400, ["plan", "deepseek-ai/DeepSeek-R1", "--gpu", "16xH100", "--prefer", "throughput"]),
+    "plan-nothing": (400, ["plan", MODEL, "--gpu", "4xA10", "--context", "32768", "--concurrency", "16"]),
+    "plan-any": (2000, ["plan", MODEL, "--gpu", "any", "--context", "32768", "--concurrency", "16"]),
     "budget": (400, ["budget", "--gpu", "8xA10", "--", "vllm", "serve", MODEL, "-tp", "8"]),
 }
 
@@ -83,7 +86,7 @@ def main() -> int:
         for row in rows:
             wall, cpu = ("{median:6.1f} ({min:.1f} to {max:.1f})".format(**row[kind]) for kind in ("wall", "cpu"))
             verdict = "met" if row["met"] else "MISSED"
-            print(f"{row['command']:8} wall {wall:26} cpu {cpu:26} target {row['target_ms']} wall: {verdict}")
+            print(f"{row['command']:12} wall {wall:26} cpu {cpu:26} target {row['target_ms']} wall: {verdict}")
     return 0 if all(row["met"] for row in rows) else 1
 
 

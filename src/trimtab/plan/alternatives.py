@@ -13,7 +13,8 @@ from trimtab.plan.estimate import host_link_gb_s
 from trimtab.plan.kinds import smallest_sets
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.outcome import Alternative
-from trimtab.plan.search import Try, command_of, first_fit
+from trimtab.plan.search import BATCHES, Try, budget_of, command_of, first_fit
+from trimtab.plan.splits import SIZES
 from trimtab.plan.unsupported import newest_that_runs, too_old, with_release
 from trimtab.plan.variants import has_fp8_cache, variants
 from trimtab.plan.wish import Task, Wish
@@ -143,15 +144,16 @@ def _offloaded(task: Task, wish: Wish) -> Alternative | None:
     flag = FlagTable.for_version(task.version).find("--cpu-offload-gb")
     if task.on_cpu or flag is None or "cpu_offload_gb" in task.pinned or task.cards[0].unified:
         return None
-    whole = math.ceil(task.model.stored_bytes / GIB)
+    cards, weights = len(task.cards), task.model.stored_bytes / GIB
+    most = math.ceil(weights / cards)
+    least = max(1, math.floor(_least_gib(task, wish) / cards - task.cards[0].total_gib))
 
     def fits(spared: int) -> Try | None:
-        each = whole - spared
-        found = first_fit(replace(task, pinned={**task.pinned, "cpu_offload_gb": each}), wish)
-        offloads = found is not None and found.budget.settings.cpu_offload_gb > 0
-        return found if offloads else None
+        offload = most + 1 - spared
+        found = first_fit(replace(task, pinned={**task.pinned, "cpu_offload_gb": offload}), wish)
+        return found if found is not None and found.budget.settings.cpu_offload_gb > 0 else None
 
-    best = _largest(fits, whole - 1)
+    best = _largest(fits, most + 1 - least)
     if best is None:
         return None
     found = best[1]
@@ -171,11 +173,24 @@ def _offloaded(task: Task, wish: Wish) -> Alternative | None:
     )
 
 
+def _least_gib(task: Task, wish: Wish) -> float:
+    """What no set of cards is below: the weights once, and the caches of the requests where no rank repeats them.
+
+    Windows hold the less the smaller the batch.
+    """
+    alone = {name: value for name, value in task.pinned.items() if name not in SIZES}
+    flags = {"max_model_len": wish.context, "max_num_batched_tokens": BATCHES[-1], **alone}
+    layout = budget_of(task, flags, {}).layout
+    each = layout.request_bytes(layout.whole, wish.request_tokens) if layout.groups else 0
+    return (task.model.stored_bytes + (wish.concurrency or 1) * each) / GIB
+
+
 def _more_cards(task: Task, wish: Wish) -> Alternative | None:
     """The smallest number of the same cards that does, in powers of two."""
     if task.on_cpu:
         return None
-    for count in (n for n in MORE_CARDS if n > len(task.cards)):
+    least = _least_gib(task, wish) / task.cards[0].total_gib
+    for count in (n for n in MORE_CARDS if n > len(task.cards) and n >= least):
         found = first_fit(replace(task, cards=(task.cards[0],) * count), wish)
         if found is not None:
             return _alternative(
@@ -191,7 +206,7 @@ def _other_cards(task: Task, wish: Wish) -> Alternative | None:
     """The set of other cards with the least memory that serves the wish."""
     if task.on_cpu:
         return None
-    for name, count, card in smallest_sets(task):
+    for name, count, card in smallest_sets(_least_gib(task, wish)):
         other = with_release(replace(task, cards=(card,) * count))
         found = first_fit(other, wish) if name != task.cards[0].name else None
         if found is not None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.facts.gpu import parse_gpus
-from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.card import Card, cards_of
-from trimtab.plan.wish import Task
 
 KINDS = (
     "T4", "RTX 3060", "RTX 4060 Ti 16GB", "RTX 3090", "RTX 4090", "RTX 5090", "A10", "L4", "A30", "V100-32",
@@ -23,9 +21,9 @@ def kinds() -> tuple[tuple[str, Card], ...]:
     return tuple((name, cards_of(parse_gpus(name))[0]) for name in KINDS)
 
 
-def smallest_sets(task: Task) -> Iterator[tuple[str, int, Card]]:
-    """Sets of one machine that hold at least the weights: kind, number and card, the least memory first."""
+def smallest_sets(least_gib: float) -> Iterator[tuple[str, int, Card]]:
+    """Sets of one machine that hold so much: kind, number and card, the least memory first."""
     found = [(n * card.total_gib, n, name, card) for name, card in kinds() for n in COUNTS]
     for total, count, name, card in sorted(found, key=lambda one: one[:3]):
-        if total > task.model.stored_bytes / GIB:
+        if total > least_gib:
             yield name, count, card

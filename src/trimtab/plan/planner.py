@@ -17,7 +17,7 @@ from trimtab.plan.safety import reserve
 from trimtab.plan.search import BATCHES, CPU_BATCH, Searched, Try, command_of, nearness, search, to_argv, typed
 from trimtab.plan.splits import Split, splits
 from trimtab.plan.unsupported import unsupported, with_release
-from trimtab.plan.wish import DEFAULT_CONCURRENCY, Task, Wish, alike, settled_wish
+from trimtab.plan.wish import DEFAULT_CONCURRENCY, Task, Wish, alike, held, settled_wish
 
 __all__ = ["Alternative", "Lost", "Plan", "Split", "Task", "Wish", "plan", "splits", "to_argv"]
 
@@ -27,6 +27,8 @@ THROUGHPUT = (1024, 512, 256, 128, 64, 32, 16, 8)
 of 70 GiB and more, the third on others (0.26 and 0.33 engine/arg_utils.py `get_batch_defaults`)."""
 CPU_CONTEXT = 8192
 SHOWN_LOSSES = 5
+FEWER_HOLD = 1.25
+"""By how much more requests a launch may hold when it is made for fewer: their states and graphs take less."""
 
 
 def plan(task: Task, wish: Wish) -> Plan:
@@ -61,10 +63,17 @@ def _searched(task: Task, wish: Wish) -> Searched:
     """The first of the wishes that fits, else the nearest try of them all."""
     nearest: Try | None = None
     lost: tuple[Lost, ...] = ()
+    too_large: dict[Split, Try] = {}
+    holds: dict[int, float] = {}
     for one in _wishes(task, wish):
-        found = search(task, one)
+        length = one.context or 0
+        if (one.concurrency or 1) > FEWER_HOLD * holds.get(length, float("inf")) + 1:
+            continue
+        found = search(task, one, too_large)
         if found.best is not None:
             return found
+        if found.nearest is not None and found.nearest.budget.verdict == "fits":
+            holds[length] = held(found.nearest.budget, one)
         if nearest is None or (found.nearest and _nearness(found.nearest) > _nearness(nearest)):
             nearest, lost = found.nearest, found.lost
     return Searched(None, nearest, lost)

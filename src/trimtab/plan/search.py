@@ -11,6 +11,7 @@ from trimtab.engine.flags import FlagTable
 from trimtab.messages import Message, msg
 from trimtab.plan.dtypes import dtype_needed
 from trimtab.plan.estimate import TOKEN_BOUND_S, Estimate, estimate
+from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.budget import Budget, budget
 from trimtab.plan.memory.defaults import resolve
 from trimtab.plan.memory.given import Given
@@ -67,24 +68,28 @@ class Searched(msgspec.Struct, frozen=True):
     lost: tuple[Lost, ...]
 
 
-def search(task: Task, wish: Wish) -> Searched:
-    """The plan of one wish. Balanced: fewest cards. Latency and throughput: the best of each split, by the estimate."""
+def search(task: Task, wish: Wish, too_large: dict[Split, Try] | None = None) -> Searched:
+    """The plan of one wish. Balanced: fewest cards. Latency and throughput: the best of each split, by the estimate.
+
+    `too_large`: splits that hold not even the weights, known from other wishes; what is found is added.
+    """
+    too_large = {} if too_large is None else too_large
     fitting: list[Try] = []
     failed: list[Try] = []
     nearest: Try | None = None
-    too_large: set[Split] = set()
     space = _space(task, wish)
+    tried = splits(task, wish)
     for eager in _modes(task):
-        for split in splits(task, wish):
-            if split in too_large or (fitting and _needless(split, fitting[0].split)):
+        for split in tried:
+            if (eager and split in too_large) or (fitting and _needless(split, fitting[0].split)):
                 continue
-            found = _of_split(space, split, eager=eager)
+            found = too_large.get(split) or _of_split(space, split, eager=eager)
             if found is None:
                 continue
             if not found.fits:
                 nearest = found if nearest is None else max(nearest, found, key=_nearness)
                 if found.budget.verdict == "oom_weights":
-                    too_large.add(split)
+                    too_large[split] = found
                 if eager is not True:
                     failed.append(found)
                 continue
@@ -112,7 +117,16 @@ def _needless(split: Split, first: Split) -> bool:
 
 def first_fit(task: Task, wish: Wish) -> Try | None:
     """The same search, of which only what fits counts, on cards that this vLLM runs on."""
-    return None if unsupported(task) is not None else search(task, wish).best
+    if unsupported(task) is not None or not _may_hold(task, len(task.cards)):
+        return None
+    return search(task, wish).best
+
+
+def _may_hold(task: Task, cards: int) -> bool:
+    """Whether so many cards hold the weights when each byte is held once and nothing else is."""
+    hosted = task.pinned.get("cpu_offload_gb", 0)
+    each = task.cards[0].total_gib + (hosted if isinstance(hosted, int | float) else 0)
+    return task.model.stored_bytes <= cards * each * GIB
 
 
 def _modes(task: Task) -> Sequence[bool | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -47,7 +48,7 @@ class Layout(msgspec.Struct, frozen=True):
             return 0
         if self.mixed_pages:
             return sum(c.cache.page_bytes for c in self._of(stage))
-        size = max(sum(stage.start <= i < stage.end for i in g.layers) for g in self.groups)
+        size = max(bisect_left(g.layers, stage.end) - bisect_left(g.layers, stage.start) for g in self.groups)
         return size * self.groups[0].cache.page_bytes
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ FITTING = ("fits", "unsafe_headroom")
 STEPS = 8
 
 
-class WhatIf(msgspec.Struct, frozen=True):
+class WhatIf(msgspec.Struct, frozen=True, dict=True):
     """A launch whose flags can be varied."""
 
     given: Given
@@ -28,7 +29,15 @@ class WhatIf(msgspec.Struct, frozen=True):
 
     def budget(self, **flags: object) -> Budget:
         """The budget with these flags (vLLM's names with underscores) in place of the launch's own."""
-        given = replace(self.given, flags={**self.given.flags, **flags}) if flags else self.given
+        return self._with(flags) if flags else self._own
+
+    @cached_property
+    def _own(self) -> Budget:
+        """Asked for by every rule on memory."""
+        return self._with({})
+
+    def _with(self, flags: Mapping[str, object]) -> Budget:
+        given = replace(self.given, flags={**self.given.flags, **flags})
         settings = resolve(given, self.version, self.model, self.cards)
         return budget(settings, self.model, self.cards)
 
