@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import EVERYWHERE, SURE, VAGUE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
@@ -35,6 +35,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     if hit is None:
         framed = context.framed(READ)
         if framed is None or not framed.entry.text.startswith("ValueError: invalid literal for int()"):
+            yield from not_chosen(context)
             return
         hit = framed
     if words.group(hit, "node"):
@@ -53,6 +54,21 @@ def check(context: LogContext) -> Iterator[Finding]:
             said=hit.entry.text[:240],
         )
     yield context.finding(hit, message, SURE)
+
+
+UNSET = r"VLLM_CPU_KVCACHE_SPACE.{0,60}not set[.,] [Uu]sing (?P<default>\d+)"
+
+
+def not_chosen(context: LogContext) -> Iterator[Finding]:
+    """Nobody chose the space; it is worth knowing where requests fail or wait."""
+    hit = context.first(UNSET, kinds=EVERYWHERE)
+    if hit is not None:
+        message = msg(
+            "VLLM_CPU_KVCACHE_SPACE is not set: the KV cache has {default} GiB, whatever the context needs",
+            zh="未设置 VLLM_CPU_KVCACHE_SPACE：KV 缓存为 {default} GiB，不管上下文需要多少",
+            default=hit["default"],
+        )
+        yield context.finding(hit, message, VAGUE, severity=Severity.INFO)
 
 
 READ = r"VLLM_CPU_KVCACHE_SPACE"
@@ -79,11 +95,10 @@ RULE = Rule(
             "ValueError: No available memory for the cache blocks. Try increasing `VLLM_CPU_KVCACHE_SPACE` "
             "when initializing the engine.\n"
         ),
-    ),
-    good=(
         Example(
             "WARNING 11-30 03:43:16 [cpu.py:1] Environment variable VLLM_CPU_KVCACHE_SPACE (GiB) for CPU "
             "backend is not set, using 4 by default.\n"
         ),
     ),
+    good=(Example("INFO 11-30 03:43:16 [cpu_worker.py:260] Explicitly set (1.0/12.46) GiB for KV cache on node 0.\n"),),
 )

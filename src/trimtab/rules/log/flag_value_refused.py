@@ -77,7 +77,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         message = msg("the value of --{flag} is refused: {why}", zh="--{flag} 的值被拒绝：{why}", flag=flag, why=why)
     else:
         message = msg("a value is refused: {why}", zh="参数值被拒绝：{why}", why=why)
-    yield context.finding(hit, message, SURE if flag else LIKELY)
+    yield context.finding(hit, message, SURE if flag else LIKELY, severity=words.by_request(context))
 
 
 def certificate(context: LogContext) -> Iterator[Finding]:

@@ -45,7 +45,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(*SAYS, kinds=(EntryKind.EXCEPTION, EntryKind.ERROR))
     if hit is not None and not re.search(OTHERS, hit.entry.text):
         message = msg("flags contradict each other: {said}", zh="参数互相矛盾：{said}", said=words.said(hit))
-        yield context.finding(hit, message, LIKELY)
+        yield context.finding(hit, message, LIKELY, severity=words.by_request(context))
         return
     hit = words.in_configuration(context, *SHAPES)
     if hit is not None and not re.search(OTHERS, hit.entry.text):

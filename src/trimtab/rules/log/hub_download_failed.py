@@ -38,7 +38,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     if found is not None:
         hit, confidence = found
         message = msg("the download from the hub failed: {said}", zh="从 Hub 下载失败：{said}", said=words.said(hit))
-        yield context.finding(hit, message, confidence)
+        yield context.finding(hit, message, confidence, severity=words.by_request(context))
 
 
 RULE = Rule(

@@ -83,7 +83,7 @@ def check(context: LogContext) -> Iterator[Finding]:
             zh="某个 Python 包缺失或版本不合适：{said}",
             said=words.said(hit),
         )
-    yield context.finding(hit, message, confidence)
+    yield context.finding(hit, message, confidence, severity=words.by_request(context))
 
 
 RULE = Rule(

@@ -37,7 +37,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         message = msg(
             "the tokenizer mode is not the model's: {said}", zh="分词器模式与模型不符：{said}", said=words.said(hit)
         )
-        yield context.finding(hit, message, confidence)
+        yield context.finding(hit, message, confidence, severity=words.by_request(context))
 
 
 RULE = Rule(

@@ -51,7 +51,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     if words.group(hit, "name").startswith(NEWER):
         return
     message = msg("the tokenizer cannot be loaded: {said}", zh="无法加载分词器：{said}", said=hit.entry.text[:240])
-    yield context.finding(hit, message, confidence)
+    yield context.finding(hit, message, confidence, severity=words.by_request(context))
 
 
 NEWER = ("TokenizersBackend", "SentencePieceBackend")
