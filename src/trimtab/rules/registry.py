@@ -296,7 +296,6 @@ RULES: dict[str, str] = {
     "LOG512": "log.cpu_kv_space_wrong",
     "LOG513": "log.cpu_build_mixed",
     "LOG514": "log.cpu_binding_wrong",
-    "LOG515": "log.prefix_cache_in_large_blocks",
     "LOG999": "log.failure_not_recognised",
 }
 
