@@ -33,6 +33,7 @@ VERBS: dict[str, str] = {
     "ps": "trimtab.cli.ps:run",
     "logs": "trimtab.cli.logs:run",
     "history": "trimtab.cli.history:run",
+    "top": "trimtab.cli.top:run",
     "down": "trimtab.cli.down:run",
     "doctor": "trimtab.cli.doctor:run",
 }

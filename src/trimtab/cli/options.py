@@ -54,6 +54,11 @@ EndedToo = Annotated[bool, typer.Option("--all", "-a", help="Ended servers too."
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on until the server ends or Ctrl-C.")]
 LastLines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines to print first.")]
 LastStarts = Annotated[int, typer.Option("--last", "-n", min=1, help="How many of the last starts to show.")]
+TopSubject = Annotated[
+    str | None, typer.Argument(metavar="[NAME|URL]", help="A server, as `trimtab ps` names it, or its address.")
+]
+Once = Annotated[bool, typer.Option("--once", help="Print one frame and stop.")]
+Every = Annotated[float, typer.Option("--every", min=0.1, help="Seconds between two looks.")]
 StopBound = Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait before it is killed.")]
 ModelRef = Annotated[str, typer.Argument(metavar="MODEL", help="Model directory or hub id.")]
 Subject = Annotated[
