@@ -11,7 +11,7 @@ from trimtab.cli.format.history import clock
 from trimtab.engine.bottleneck import Look, Rates, Reading, Slots, missing
 from trimtab.engine.flight import MemoryUsed
 from trimtab.engine.vitals import Vitals
-from trimtab.messages import Message, msg
+from trimtab.messages import msg
 
 SCHEMA = "trimtab.top/1"
 _BAR = 24
@@ -67,17 +67,17 @@ def _rows(frame: Frame, lang: str) -> Iterator[tuple[str, str]]:
     yield msg("tokens/s").text(lang), _rate(rates.tokens_s)
     yield msg("prompt tokens/s").text(lang), _rate(rates.prompt_tokens_s)
     yield msg("prefix hits").text(lang), f"{rates.hit_rate:.0%}" if rates.hit_rate is not None else "-"
-    yield msg("preemptions").text(lang), _preemptions(seen, rates).text(lang)
+    yield msg("preemptions").text(lang), _preemptions(seen, rates, lang)
     yield from _memory_rows(frame.memory, lang)
 
 
-def _preemptions(seen: Vitals, rates: Rates) -> Message:
+def _preemptions(seen: Vitals, rates: Rates, lang: str) -> str:
     if seen.preemptions is None:
-        return msg("-")
+        return "-"
     since = msg("{n} since its start", n=seen.preemptions)
     if rates.preemptions is None:
-        return since
-    return msg("{n} in {s:.0f} s, {since}", n=rates.preemptions, s=rates.span_s, since=since)
+        return since.text(lang)
+    return msg("{n} in {s:.0f} s, {since}", n=rates.preemptions, s=rates.span_s, since=since).text(lang)
 
 
 def _memory_rows(memory: MemoryUsed, lang: str) -> Iterator[tuple[str, str]]:
