@@ -155,3 +155,15 @@ def test_sets_of_cards_are_ranked(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(sizes) > 10
     assert [round(gib) for gib in sizes] == sorted(round(gib) for gib in sizes)
     assert run(["plan", QWEN, "--gpu", "any", "-o", "sh"]) == 2
+
+
+def test_a_flag_that_the_cards_cannot_serve_is_refused_in_all_parts_of_the_report(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    call = ["plan", "Qwen/Qwen2.5-1.5B-Instruct", "--gpu", "T4", "--context", "2048", "--set", "dtype=bfloat16"]
+    assert run([*call, "--json"]) == 1
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert (report["fits"], report["verdict"]) == (False, "unsupported")
+    assert "CMD201" in report["reasons"][0]
+    assert "CMD201" in err

@@ -142,7 +142,7 @@ def _planned(engine: Engine, task: Task, wish: Wish) -> Launch:
             msg(
                 "{model} does not fit: {reason}",
                 model=task.served_name,
-                reason=made.budget.reasons[0] if made.budget.reasons else msg("no split of it is possible"),
+                reason=made.reasons[0] if made.reasons else msg("no split of it is possible"),
             ),
             hint=made.alternatives[0].what if made.alternatives else msg("trimtab plan shows the whole calculation."),
         )

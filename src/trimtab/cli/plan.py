@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import typer
+from msgspec.structs import replace
 
 from trimtab.cli import options
 from trimtab.cli.format import plan as plan_format
@@ -94,16 +95,16 @@ def _shown(
     from trimtab.cli.plan_check import checked, stops, verdict_of
 
     report = checked(made, gpus, table)
-    refused = stops(report) if made.fits else ()
-    for one in refused:
+    for one in stops(report) if made.fits else ():
         print(one.text(lang()), file=sys.stderr)
+        made = replace(made, refusal=made.refusal or one)
     if form is None:
         print(plan_format.text(made, lang(), verdict_of(report)), end="")
-    elif form in ("json", "plan") or not refused:
+    else:
         from trimtab.cli.plan_forms import written
 
         print(written(form, made, report, nodes, python), end="")
-    return 0 if made.fits and not refused else 1
+    return 0 if made.fits else 1
 
 
 def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[FlagUse], *, any_vllm: bool) -> Task:

@@ -43,6 +43,11 @@ def _of_the_cards(task: Task, found: Try) -> Iterator[Message]:
             card=card.name,
             have=card.capability,
         )
+    if settings.tensor_parallel_size > 1 and not card.nvlink and card.vendor == "nvidia":
+        yield msg(
+            "NVLink, which these cards lack: {n} tensor ranks meet over PCIe twice a layer",
+            n=settings.tensor_parallel_size,
+        )
     spare = len(task.cards) - settings.cards_needed
     if spare > 0:
         yield msg("{n} of {all} cards, which stay free: --prefer throughput may use them", n=spare, all=len(task.cards))

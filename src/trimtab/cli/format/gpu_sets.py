@@ -34,7 +34,7 @@ def _cells(one: Ranked) -> tuple[str, ...]:
     return (
         f"{one.count} x {one.name}",
         f"{one.total_gib:.0f}",
-        one.plan.split.text,
+        one.plan.split.text + (", eager" if one.plan.budget.settings.enforce_eager else ""),
         f"{one.plan.holds:.1f}",
         speed,
     )

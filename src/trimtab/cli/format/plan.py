@@ -144,6 +144,7 @@ def _headroom(plan: Plan) -> dict[str, float] | None:
         "graphs_gib": kept.graphs,
         "fragmentation_gib": kept.fragmentation,
         "model_error_gib": kept.model_error,
+        "other_processes_gib": plan.budget.tightest.card.taken_gib,
     }
     return {name: round(number, 3) for name, number in terms.items()}
 
