@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from trimtab.engine.logs import read_log
 from trimtab.rules import registry
+from trimtab.rules.causes import Cause
 from trimtab.rules.clients import judge_endpoint, judge_text, recorded
-from trimtab.rules.rule import Example, Subject
+from trimtab.rules.doctor import diagnose
+from trimtab.rules.rule import Example, Severity, Subject
 from trimtab.rules.runner import Report, Selection
 
 EXAMPLES = [
@@ -52,3 +55,27 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
 def test_odd_texts_are_read_in_linear_time() -> None:
     assert judge_text(["\x00\udcff", "", "error " * 100_000, '"' * 50_000, "{" * 50_000]) is not None
     assert len(judge_text([f"error {n} 404 Not Found" for n in range(100_000)]).findings) < 20
+
+
+START = "INFO 11-30 03:43:16 [api_server.py:1] vLLM API server version 0.26\nINFO:     Application startup complete.\n"
+REFUSED = 'INFO:     10.0.0.7:51234 - "POST /v1/chat/completions HTTP/1.1" 401 Unauthorized\n'
+
+
+def test_refused_requests_are_a_warning_in_the_log_of_a_server_that_is_well() -> None:
+    found = diagnose(read_log([(START + REFUSED).encode()]))
+    assert found.cause is None
+    assert found.report.findings[0].rule.cause is Cause.KEY_MISSING
+    assert found.report.findings[0].severity is Severity.WARNING
+
+
+def test_a_client_s_text_is_diagnosed_as_one() -> None:
+    found = diagnose(read_log([b"httpx.ConnectError: [Errno 111] Connection refused\n"]))
+    assert found.cause is not None
+    assert found.cause.rule.cause is Cause.CONNECTION_REFUSED
+
+
+def test_a_failed_start_is_not_told_of_as_a_client_s() -> None:
+    start = START.replace("INFO:     Application startup complete.\n", "")
+    text = start + "ERROR 11-30 03:43:20 [core.py:1] torch.distributed: Connection refused\n"
+    found = diagnose(read_log([text.encode()]))
+    assert not [f for f in found.report.findings if f.rule.code.startswith("CLT")]

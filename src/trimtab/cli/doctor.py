@@ -52,7 +52,8 @@ def run(
         wanted = Selection(_codes(select), _codes(ignore))
         return run_endpoint(subject, key=key, model=model, bound_s=timeout, selection=wanted, json=json)
     case = _case(subject, exit_status, DoctorFacts(vllm=vllm, gpus=_gpus(gpu), model_of=model_of))
-    selection = Selection(_codes(select), _codes(ignore)).checked(rule_registry.rules(Subject.LOG))
+    known = [*rule_registry.rules(Subject.LOG), *rule_registry.rules(Subject.CLIENT)] if select or ignore else []
+    selection = Selection(_codes(select), _codes(ignore)).checked(known)
     found = diagnose(case.log, case.facts, selection)
     if json:
         from trimtab.cli.format.doctor import as_json

@@ -8,11 +8,12 @@ import msgspec
 
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.evidence import Evidence
+from trimtab.engine.logs import Log
 from trimtab.rules import registry
 from trimtab.rules.client.context import ClientContext
-from trimtab.rules.client.statements import read_statements
-from trimtab.rules.rule import Subject
-from trimtab.rules.runner import Report, Selection, run
+from trimtab.rules.client.statements import read_statements, statements_of_log
+from trimtab.rules.rule import Severity, Subject
+from trimtab.rules.runner import Report, Reported, Selection, run
 
 
 def judge_endpoint(evidence: Evidence, selection: Selection | None = None) -> Report:
@@ -34,12 +35,32 @@ def judge_text(
     return _judged(ClientContext(lines=read_statements(lines), command=command, vllm=vllm), selection)
 
 
+def judge_log(
+    log: Log, *, command: LaunchCommand | None = None, vllm: str | None = None, selection: Selection | None = None
+) -> Report:
+    """The same of a log that was read already. Where it tells of a start, it is the server's own: it refused requests
+    and is itself well, so that nothing worse than a warning is said; and nothing where it never served."""
+    facts = log.facts
+    own = facts.starts > 0 or facts.version is not None
+    if own and not facts.served:
+        return Report()
+    context = ClientContext(lines=statements_of_log(log), command=command, vllm=vllm)
+    report = _judged(context, selection)
+    return Report(tuple(_warned(f) for f in report.findings)) if own else report
+
+
+def _warned(found: Reported) -> Reported:
+    return msgspec.structs.replace(found, severity=max(found.severity, Severity.WARNING, key=lambda s: s.rank))
+
+
 def recorded(text: str) -> Evidence:
     """Evidence from its JSON."""
     return msgspec.json.decode(text, type=Evidence)
 
 
 def _judged(context: ClientContext, selection: Selection | None) -> Report:
+    if not context.probed and not context.lines:
+        return Report()  # no rule is loaded for a log that tells of no refused request
     report = run(registry.rules(Subject.CLIENT), context, selection)
     ranked = sorted(report.findings, key=lambda f: (f.severity.rank, -(f.confidence or 0.0), f.line or 0, f.rule.code))
     return Report(tuple(ranked), report.not_judged)

@@ -12,6 +12,7 @@ from trimtab.engine.flags import arity
 from trimtab.engine.logs import Log
 from trimtab.rules import registry
 from trimtab.rules.causes import Cause
+from trimtab.rules.clients import judge_log
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.lint import LintFacts, context_of, lint, no_model
 from trimtab.rules.log.context import LogContext
@@ -93,8 +94,17 @@ def diagnose(log: Log, facts: DoctorFacts | None = None, selection: Selection | 
     context = context_of_log(log, known)
     report = run(registry.rules(Subject.LOG), context, selection)
     found = [_checked(f, context.launch, guessed=known.gpus is None) for f in report.findings]
+    found += _of_clients(log, found, context, selection)
     ranked = Report(tuple(_ranked(found, log)), report.not_judged)
     return Diagnosis(ranked, context.launch.command if context.launch else None, context.version)
+
+
+def _of_clients(log: Log, found: list[Reported], context: LogContext, selection: Selection | None) -> list[Reported]:
+    """What the log tells of refused requests, where no log rule named the same cause."""
+    command = context.launch.command if context.launch else None
+    named = {f.rule.cause for f in found}
+    report = judge_log(log, command=command, vllm=context.version, selection=selection)
+    return [f for f in report.findings if f.rule.cause is None or f.rule.cause not in named]
 
 
 def context_of_log(log: Log, known: DoctorFacts) -> LogContext:

@@ -21,7 +21,7 @@ from trimtab.rules.client.statements import path_of
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 ENDPOINT = re.compile(r"/(?:chat/completions|completions|models|embeddings|responses|messages)/?$")
-ROUTE_ABSENT = (r"['\"]?detail['\"]?: ?['\"]Not Found['\"]",)
+ROUTE_ABSENT = (r"['\"]?detail['\"]?: ?['\"]Not Found['\"]", r"\bError code: 404\s*$", r"404 page not found")
 
 
 def _message(url: str) -> Message:

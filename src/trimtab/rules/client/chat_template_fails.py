@@ -43,7 +43,7 @@ def check(context: ClientContext) -> Iterator[Finding]:
             ),
             SURE,
         )
-    elif hit := context.said(*WEAK):
+    elif (hit := context.said(*WEAK)) and not context.said(r"at most \d+ \w+\(s\)"):
         yield context.finding(
             hit,
             msg("the chat template fails", zh="聊天模板出错"),

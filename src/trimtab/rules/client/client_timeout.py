@@ -25,7 +25,9 @@ PATTERNS = (
     r"timeout of \d+ ?ms exceeded|ESOCKETTIMEDOUT|ECONNABORTED",
     r"UND_ERR_(?:HEADERS|BODY)_TIMEOUT|HeadersTimeoutError|BodyTimeoutError|Body Timeout Error|Headers Timeout Error",
     r"context deadline exceeded|Client\.Timeout exceeded",
-    r"operation timed out after|aborted due to timeout|curl: \(28\)(?!.*connect)",
+    r"(?:operation|resolving|request) timed out after|aborted due to timeout|curl: \(28\)(?!.*connect)",
+    r"\b(?:TimeoutError|socket\.timeout): (?:the read operation )?timed out",
+    r"deadline exceeded|timeout awaiting response|(?:response|request|headers) timeout",
     r"(?:asyncio|concurrent|ServerTimeout|SocketTimeout)\S*Timeout\w*",
 )
 

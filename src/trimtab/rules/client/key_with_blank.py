@@ -50,6 +50,8 @@ def check(context: ClientContext) -> Iterator[Finding]:
     hit = context.said(*PATTERNS)
     if hit is not None:
         yield context.finding(hit, _message(), SURE)
+    elif (hit := context.said(r"'(?:ascii|latin-1)' codec can't encode")) and context.said(r"headers?\b"):
+        yield context.finding(hit, _message(), LIKELY)
 
 
 RULE = Rule(

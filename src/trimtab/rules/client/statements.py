@@ -7,9 +7,15 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from trimtab.engine.logs import EntryKind, Log
+
 MOST_STATEMENTS = 4000
 MOST_LINE = 4000
+WHOLE_LINES = 400
+"""Of a text that are read whatever they say: a client's error is short."""
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_NOTE = re.compile(r"\b(?:DEBUG|INFO|WARNING) \d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \[")
+"""vLLM's own notes and warnings are no failed requests; uvicorn's lines ("INFO:     ...") are in another form."""
 _ACCESS = re.compile(
     r"[\"'](?P<method>GET|POST|PUT|HEAD|OPTIONS|DELETE) (?P<path>\S+) HTTP/[\d.]+[\"'] (?P<status>\d{3})"
 )
@@ -62,21 +68,40 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 def read_statements(lines: Iterable[str]) -> tuple[Statement, ...]:
-    """The lines that may tell something, with the one after each (a message is often wrapped), in order and once.
-
-    The first of them where there are very many.
-    """
+    """The lines in order and each once; from WHOLE_LINES on only those that may tell something, with the one after
+    each (a message is often wrapped), and the first of them where there are very many."""
     found: dict[str, Statement] = {}
     told = False
     for number, line in enumerate(lines, 1):
+        if _NOTE.search(line[:200]):
+            told = False
+            continue
         before, told = told, bool(_TELLING.search(line[:MOST_LINE]))
-        if not told and not before:
+        if not told and not before and number > WHOLE_LINES:
             continue
         statement = _statement(line[:MOST_LINE], number)
         found.setdefault(statement.text, statement)
         if len(found) >= MOST_STATEMENTS:
             break
     return tuple(found.values())
+
+
+def statements_of_log(log: Log) -> tuple[Statement, ...]:
+    """What a log that was read already says of failed requests: its errors, plain lines and refused accesses.
+
+    Of a short text that tells of no start (a client's) each line is read as it stands.
+    """
+    if not log.facts.starts and log.lines == len(log.tail):
+        return read_statements(log.tail)
+    found: dict[str, Statement] = {}
+    for entry in log.of(EntryKind.EXCEPTION, EntryKind.ERROR, EntryKind.PLAIN):
+        for text in (*entry.frames, entry.text):
+            if text and _TELLING.search(text[:MOST_LINE]):
+                found.setdefault(text, _statement(text[:MOST_LINE], entry.line))
+    for access in log.accesses:
+        text = f"{access.count} x {access.path} -> {access.status}"
+        found.setdefault(text, Statement(text, access.line, access.status, "", access.path))
+    return tuple(sorted(found.values(), key=lambda s: s.line or 0))[:MOST_STATEMENTS]
 
 
 def joined(statements: Iterable[Statement]) -> Iterator[Statement]:

@@ -29,6 +29,8 @@ PATTERNS = (
     r"stream (?:disconnected before completion|closed before|ended (?:unexpectedly|without|before))|error decoding "
     r"response body|unexpected EOF|error reading a body from connection",
     r"RemoteProtocolError",
+    r"transfer closed with|curl: \((?:18|52|56|92)\)|empty reply from server|IncompleteMessage|connection closed "
+    r"before message completed",
 )
 
 
