@@ -233,6 +233,15 @@ def test_flags_that_stay_out_are_told_with_numbers() -> None:
     assert all(one.source for one in made.considered)
 
 
+def test_two_changes_at_once_where_none_alone_serves() -> None:
+    made = plan(task("Qwen/Qwen2.5-72B-Instruct", "4xA10"), Wish(32768, 16))
+    both = made.alternatives[0]
+    assert "AWQ, and " in str(both.what)
+    assert "requests at once instead of 16" in str(both.what)
+    assert both.budget.verdict == "fits"
+    assert not any("--cpu-offload-gb" in str(one.what) for one in made.alternatives)
+
+
 def test_only_flags_of_this_vllm_are_considered() -> None:
     old = {one.what for one in plan(task(QWEN, "A100-80", "0.6.6"), Wish(16384, 4)).considered}
     assert not old & {"--performance-mode", "--kv-offloading-size", "--max-model-len auto", "--kv-cache-memory-bytes"}

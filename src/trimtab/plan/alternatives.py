@@ -30,13 +30,14 @@ _Maker = Callable[[Task, Wish], Alternative | None]
 def alternatives(task: Task, wish: Wish) -> tuple[Alternative, ...]:
     """The nearest wishes that fit on these cards, other models' bytes, more and other cards.
 
-    Weights in the host's memory are told of only where nothing on these cards serves: they slow down every token.
+    Two changes at once are tried where none alone serves, and weights in the host's memory last: they slow down every
+    token.
     """
     here: tuple[_Maker, ...] = (_other_release, _fewer_requests, _shorter_context, _fp8_cache, _quantised)
     elsewhere: tuple[_Maker, ...] = (_more_cards, _other_cards)
     found = [one for make in here if (one := make(task, wish)) is not None]
-    if not found and (hosted := _offloaded(task, wish)) is not None:
-        found = [hosted]
+    if not found:
+        found = [one for make in (_quantised_and_less, _offloaded) if (one := make(task, wish)) is not None][:1]
     return (*found, *(one for make in elsewhere if (one := make(task, wish)) is not None))
 
 
@@ -139,14 +140,28 @@ def _quantised(task: Task, wish: Wish) -> Alternative | None:
     return None
 
 
+def _quantised_and_less(task: Task, wish: Wish) -> Alternative | None:
+    """A quantised variant with fewer requests, or with a shorter context."""
+    quantised = list(variants(task))
+    for make in (_fewer_requests, _shorter_context):
+        for scheme, other in quantised:
+            found = make(other, wish)
+            if found is not None:
+                what = msg("weights in {scheme}: {name}, and {what}", scheme=scheme, name=other.model_path,
+                           what=found.what)  # fmt: skip
+                return replace(found, what=what, cost=msg("accuracy, and {cost}", cost=found.cost))
+    return None
+
+
 def _offloaded(task: Task, wish: Wish) -> Alternative | None:
     """The least weights in host memory with which the wish fits; every step reads them over the host's link."""
     flag = FlagTable.for_version(task.version).find("--cpu-offload-gb")
-    if task.on_cpu or flag is None or "cpu_offload_gb" in task.pinned or task.cards[0].unified:
+    card = task.cards[0]
+    if card.vendor != "nvidia" or card.unified or flag is None or "cpu_offload_gb" in task.pinned:
         return None
     cards, weights = len(task.cards), task.model.stored_bytes / GIB
     most = math.ceil(weights / cards)
-    least = max(1, math.floor(_least_gib(task, wish) / cards - task.cards[0].total_gib))
+    least = max(1, math.floor(_least_gib(task, wish) / cards - card.total_gib))
 
     def fits(spared: int) -> Try | None:
         offload = most + 1 - spared
@@ -158,7 +173,7 @@ def _offloaded(task: Task, wish: Wish) -> Alternative | None:
         return None
     found = best[1]
     each, ranks = int(found.budget.settings.cpu_offload_gb), found.budget.settings.cards_needed
-    link = host_link_gb_s(task.cards[0])
+    link = host_link_gb_s(card)
     return _alternative(
         task,
         found,

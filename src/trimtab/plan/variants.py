@@ -17,8 +17,6 @@ SCHEMES = ("FP8", "AWQ", "GPTQ-Int4")
 """Endings of quantised checkpoints' names, the one that loses least accuracy first."""
 FP8_KV_CAPABILITY = 8.9
 """Triton's and FlashAttention's kernels hold fp8 caches from here on (v1/attention/backends/triton_attn.py)."""
-FP8_WEIGHTS_CAPABILITY = 8.0
-"""Below, vLLM's fp8 kernels unpack weights at every step (quantization/fp8.py); Marlin's do from here on."""
 
 
 def variants(task: Task) -> Iterator[tuple[str, Task]]:
@@ -38,8 +36,7 @@ def variants(task: Task) -> Iterator[tuple[str, Task]]:
             return  # of a fine-tune nobody knows what was published
         facts = found.facts()
         other = replace(task, model=facts, model_path=name, served_name=f"{task.served_name}-{scheme}")
-        slow = scheme == "FP8" and task.cards[0].capability < FP8_WEIGHTS_CAPABILITY
-        if not slow and unsupported(other) is None:
+        if unsupported(other) is None:
             yield scheme, other
 
 
