@@ -28,7 +28,7 @@ def test_entry_reads_without_gaps(entry: Entry) -> None:
 
 
 def test_what_was_not_confirmed_is_said() -> None:
-    assert any("from memory" in a for a in find_model("upstage/SOLAR-10.7B-Instruct-v1.0").facts().assumed)
+    assert any("from memory" in a for a in find_model("openai/whisper-small").facts().assumed)
     assert not any("confidence" in a for a in find_model("Qwen/Qwen3-8B").facts().assumed)
 
 
@@ -98,7 +98,6 @@ def test_tunes_of_llama_30b_have_its_heads() -> None:
         ("cognitivecomputations/dolphin-2.5-mixtral-8x7b", "mistralai/Mixtral-8x7B-v0.1", ""),
         ("MaziyarPanahi/WizardLM-2-8x22B-AWQ", "mistralai/Mixtral-8x22B-v0.1", "awq"),
         ("google/medgemma-27b-it", "google/gemma-3-27b-it", ""),
-        ("Qwen/Qwen3-Coder-Next-FP8", "Qwen/Qwen3-Next-80B-A3B-Instruct", "fp8"),
         ("deepseek-ai/DeepSeek-V3.2-Speciale", "deepseek-ai/DeepSeek-V3.2", ""),
         ("cognitivecomputations/dolphin-2.6-mistral-7b", "mistralai/Mistral-7B-v0.1", ""),
     ],
@@ -112,7 +111,7 @@ def test_a_tune_has_the_body_of_its_base(name: str, body: str, variant: str) -> 
 
 @pytest.mark.parametrize(
     "name",
-    ["x/EAGLE3-LLaMA3.1-8B", "gradientai/Llama-3-8B-Instruct-Gradient-1048k", "x/qwen2.5-7b-lora",
+    ["x/EAGLE3-LLaMA3.1-8B", "x/qwen2.5-7b-lora",
      "x/Qwen2.5-7B-Reward", "x/llava-v1.6-mistral-7b", "x/tinyllama-3-8bit", "x/Llama-3-8B-moe-4x"],
 )  # fmt: skip
 def test_what_is_no_plain_tune_is_left_alone(name: str) -> None:
