@@ -21,6 +21,7 @@ RULES: dict[str, str] = {
     "CLT014": "client.route_unknown",
     "CLT015": "client.model_id_unknown",
     "CLT016": "client.demo_entry_point",
+    "CLT017": "client.base_url_malformed",
     "CLT021": "client.connection_refused",
     "CLT022": "client.localhost_inside_container",
     "CLT023": "client.host_unreachable",

@@ -28,6 +28,8 @@ PATTERNS = (
     r"'NoneType' object is not subscriptable",
     r"(?:no|missing|empty|without|invalid) choices|choices (?:field )?(?:is |was )?(?:missing|empty|not found)",
     r"missing field `choices`",
+    r"list index out of range.{0,80}choices|choices\[0\].{0,200}list index out of range",
+    r"did not provide any assistant messages|model returned (?:an )?(?:empty|no) (?:response|message)",
 )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.client.context import LIKELY, SURE, ClientContext
+from trimtab.rules.client.context import LIKELY, POSSIBLE, SURE, ClientContext
 from trimtab.rules.client.statements import path_of
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
@@ -51,6 +51,8 @@ def check(context: ClientContext) -> Iterator[Finding]:
         yield context.finding(bad, _message(f"{root}/v1"), SURE if bad[0].status in (404, 405) else LIKELY)
     elif (hit := context.said(*ROUTE_ABSENT)) and not context.said(r"/v1/"):
         yield context.finding(hit, _message("http://HOST:PORT/v1"), LIKELY)
+    elif (bare := [s for s in context.with_status(404) if not s.path]) and not context.said(r"\bmodel\b|/v1/"):
+        yield context.finding(bare, _message("http://HOST:PORT/v1"), POSSIBLE)
 
 
 RULE = Rule(

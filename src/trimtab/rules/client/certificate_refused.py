@@ -25,7 +25,7 @@ PATTERNS = (
     r"unable to (?:verify the first|get local issuer) certificate",
     r"certificate (?:has )?expired|CERT_HAS_EXPIRED|CertificateExpired",
     r"ERR_TLS_CERT_ALTNAME|does not match certificate|hostname mismatch|NotValidForName",
-    r"\bx509:",
+    r"\bx509:|PKIX path|CertPathValidator|unable to find valid certification path",
     r"SSL certificate problem|invalid peer certificate|UnknownIssuer|ERR_CERT_",
 )
 

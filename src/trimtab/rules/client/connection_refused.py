@@ -33,7 +33,7 @@ WEAK = (
     r"\bConnection error\b",
     r"fetch failed",
     r"error sending request",
-    r"local proxy failed",
+    r"local proxy failed|本地代理失败",
 )
 
 

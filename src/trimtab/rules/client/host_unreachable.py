@@ -22,7 +22,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 NAMES = (
     r"name or service not known|nodename nor servname|name does not resolve|temporary failure in name resolution",
     r"ENOTFOUND|EAI_AGAIN|getaddrinfo failed|\[Errno (?:-[235]|11001)\]",
-    r"could not resolve host|no such host|NameResolutionError|failed to resolve|dns error",
+    r"could not resolve host\b|no such host|NameResolutionError|failed to resolve|dns error",
 )
 ROUTES = (
     r"no route to host|EHOSTUNREACH|ENETUNREACH|network is unreachable|host is down|EHOSTDOWN",

@@ -25,9 +25,10 @@ LOCAL = (
     r"127\.0\.0\.1|::1)",
 )
 CONTAINER = (
-    r"docker|container|open.?webui|dify|n8n|anything-?llm|flowise|ragflow|librechat|lobe-?chat|/app/|/usr/src/app|"
-    r"\bpod\b|kubernetes|172\.1[789]\.",
+    r"docker|container|open.?webui|dify|n8n|anything-?llm|flowise|ragflow|librechat|lobe-?chat|kubernetes|"
+    r"172\.1[789]\.",
 )
+LIKE_ONE = (r"/app/|/usr/src/app|\bpod\b",)
 FRONT_END = (r"Open WebUI: Server Connection", r"host\.docker\.internal.{0,80}(?:ENOTFOUND|not known|resolve)")
 
 
@@ -46,6 +47,8 @@ def check(context: ClientContext) -> Iterator[Finding]:
         local = context.said(*LOCAL)
         if local is not None and context.said(*CONTAINER):
             yield context.finding(local, _message(), SURE)
+        elif local is not None and context.said(*LIKE_ONE):
+            yield context.finding(local, _message(), POSSIBLE)
         elif hit := context.said(*FRONT_END):
             yield context.finding(hit, _message(), 0.6)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.client.context import LIKELY, ClientContext
+from trimtab.rules.client.context import SURE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PATTERNS = (
@@ -35,7 +35,7 @@ def check(context: ClientContext) -> Iterator[Finding]:
                 "the tool asks for its maker's log-in: it did not find base URL and key where it looks for them",
                 zh="该工具要求登录其厂商账号：它没有在自己的配置处找到 base URL 和密钥",
             ),
-            LIKELY,
+            SURE,
         )
 
 

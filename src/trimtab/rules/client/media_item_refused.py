@@ -28,6 +28,7 @@ PATTERNS = (
     r"unknown part type|(?:image|video|audio)(?:_url| input)?s? (?:is|are|input is) not supported|does not support "
     r"(?:image|video|audio|vision)",
     r"invalid ['\"`]?(?:image|video|audio)_url|(?:image|video|audio) (?:URL|data) (?:must|is invalid|not)|mmproj",
+    r"for url:? ?\S+\.(?:png|jpe?g|webp|gif|bmp|mp4|mp3|wav)\b",
     r"(?:image|video|audio|multimodal).{0,60}(?:exceeds? the maximum|too large|too small|aspect ratio)",
 )
 

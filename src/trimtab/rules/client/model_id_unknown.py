@@ -28,6 +28,8 @@ PATTERNS = (
     r"(?:unknown|invalid|unrecogni[sz]ed|no such) model(?: name)?:? [`'\"]?(?P<name>[\w./:@-]+)",
     r"no model (?:named|called) [`'\"]?(?P<name>[\w./:@-]+)",
     r"issue with the selected model \((?P<name>[^)]+)\)",
+    r"LLM Provider NOT provided.{0,120}model=(?P<name>\S+)",
+    r"model (?:did not exist|not supported by any provider|is not available)",
 )
 
 
@@ -60,8 +62,8 @@ def check(context: ClientContext) -> Iterator[Finding]:
         if listed is not None:
             yield context.finding(listed, _message(evidence.model, evidence.models), SURE)
     elif not context.probed:
-        bad = [s for s in context.with_status(404) if s.path in ("/v1/chat/completions", "/v1/completions")]
-        if bad:
+        bad = [s for s in context.with_status(404) if s.path in ("", "/v1/chat/completions", "/v1/completions")]
+        if bad and not context.said(r"detail['\"]?: ?['\"]Not Found"):
             yield context.finding(bad, _message("?", ()), 0.45)
 
 

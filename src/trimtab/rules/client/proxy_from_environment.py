@@ -20,7 +20,8 @@ from trimtab.rules.client.context import LIKELY, POSSIBLE, SURE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PATTERNS = (
-    r"ProxyError|unable to connect to proxy|cannot connect to proxy|proxyconnect|ERR_PROXY|ERR_TUNNEL",
+    r"could not resolve proxy|ProxyError|unable to connect to proxy|cannot connect to proxy|proxyconnect|ERR_PROXY|"
+    r"ERR_TUNNEL",
     r"tunnel connection failed|CONNECT tunnel failed",
     r"407 Proxy Authentication|proxy authentication required",
     r"\bsquid\b|privoxy|X-Squid",

@@ -25,6 +25,7 @@ _NAMED = {
     "RateLimitError": 429, "InternalServerError": 500, "BadRequestError": 400, "ServiceUnavailableError": 503,
 }  # fmt: skip
 """Exceptions of openai-python, anthropic-sdk-python and LiteLLM that mean one status."""
+_ERROR_NAME = re.compile(r"\b(?:openai|litellm|anthropic|exceptions)\.(\w+)|\b(\w+Error): (?:\w+Exception|Error code)")
 _STATUS = re.compile(
     r"Error code: (\d{3})\b"
     r"|\bstatus[ _-]?(?:code)?[\"']?\s*(?:is|of|[=:])?\s*(?:code\s)?(\d{3})\b"
@@ -141,5 +142,4 @@ def _status(text: str) -> int | None:
         status = int(next(group for group in found.groups() if group))
         if 300 <= status < 600:
             return status
-    named = re.search(r"\b(?:openai|litellm|anthropic|exceptions)\.(\w+)", text)
-    return _NAMED.get(named.group(1)) if named else None
+    return next((_NAMED[name] for pair in _ERROR_NAME.findall(text) for name in pair if name in _NAMED), None)

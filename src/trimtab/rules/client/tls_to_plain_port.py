@@ -22,8 +22,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 TO_PLAIN = (
     r"wrong[ _]version[ _]number|ERR_SSL_PROTOCOL_ERROR|\bEPROTO\b|packet length too long|record layer failure|"
     r"InvalidContentType|unknown protocol",
-    r"server gave HTTP response to HTTPS client|Invalid HTTP request received|first record does not look like a "
-    r"TLS handshake",
+    r"server gave HTTP response to HTTPS client|Unsupported or unrecognized SSL message|Invalid HTTP request "
+    r"received|first record does not look like a TLS handshake",
 )
 TO_TLS = (
     r"plain HTTP request was sent to HTTPS port|sent an HTTP request to an HTTPS server|\[SSL: HTTP_REQUEST\]|"
