@@ -46,7 +46,7 @@ def test_a_crash_with_what_came_before_it(home: Path, model: Path, python: Path)
     done = history(home, name)
     assert done.returncode == 0, done.stderr
     for part in (
-        f"{name}: 1 starts, 1 ended unasked; served", "crashed now", "start 1, ", "loading", "compiling", "ready",
+        f"{name}: starts 1, ended unasked 1, served", "now crashed", "start 1, ", "loading", "compiling", "ready",
         "weights GiB 14.29; KV cache tokens 2,096,192",
         "before: the KV cache was up to 99% full, with 3 preemptions; up to 8 requests ran and 4 waited",
         "KV full", "99%",
@@ -67,7 +67,7 @@ def test_one_that_runs_needs_no_name(home: Path, model: Path, python: Path) -> N
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=30)
     assert "began" in done.stdout
-    assert "ready now" in done.stdout
+    assert "now ready" in done.stdout
 
 
 def test_no_such_server(home: Path) -> None:

@@ -34,6 +34,7 @@ VERBS: dict[str, str] = {
     "logs": "trimtab.cli.logs:run",
     "history": "trimtab.cli.history:run",
     "top": "trimtab.cli.top:run",
+    "report": "trimtab.cli.report:run",
     "down": "trimtab.cli.down:run",
     "doctor": "trimtab.cli.doctor:run",
 }

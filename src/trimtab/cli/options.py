@@ -59,6 +59,9 @@ TopSubject = Annotated[
 ]
 Once = Annotated[bool, typer.Option("--once", help="Print one frame and stop.")]
 Every = Annotated[float, typer.Option("--every", min=0.1, help="Seconds between two looks.")]
+ReportFile = Annotated[Path | None, typer.Option("--output", "-o", help="Write the report here, once it was shown.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without showing and asking.")]
+ReportLines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the log's last lines to take.")]
 StopBound = Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait before it is killed.")]
 ModelRef = Annotated[str, typer.Argument(metavar="MODEL", help="Model directory or hub id.")]
 Subject = Annotated[

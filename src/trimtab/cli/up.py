@@ -23,7 +23,7 @@ from trimtab.cli.progress import drawn
 from trimtab.cli.settings import dirs, lang
 from trimtab.cli.starting import Starting
 from trimtab.cli.subject import resolve_subject
-from trimtab.cli.watching import every, listeners_of, watching
+from trimtab.cli.watching import every, listeners_of, note_plan, watching
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.registry import ServerRecord
 from trimtab.errors import UsageError
@@ -164,6 +164,8 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
         watching(record, keep.listeners) as watch,
         starting,
     ):
+        if launch.plan is not None:
+            note_plan(record.name, plan_format.text(launch.plan, "en"))
         doctor = Doctor(launch.command, launch.engine.version, record.devices)
         callbacks = Callbacks(
             observer=every(starting.seen, watch),

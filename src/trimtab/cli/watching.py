@@ -15,6 +15,7 @@ from trimtab.facts.probe.meter import Meter
 from trimtab.messages import msg
 from trimtab.supervisor import registry
 from trimtab.supervisor.events import Listeners, Teller
+from trimtab.supervisor.journal import PLAN, Journal
 from trimtab.supervisor.launching import Event, StateChanged
 from trimtab.supervisor.recorder import Recorder
 
@@ -64,6 +65,13 @@ def watching(record: ServerRecord, listeners: Listeners) -> Iterator[Observer]:
         stack.callback(recorder.close)
         stack.callback(teller.close)
         yield seen
+
+
+def note_plan(name: str, text: str) -> None:
+    """Keep the plan that a start is made from, for a report."""
+    journal = Journal(registry.directory(dirs().state, name))
+    journal.append(PLAN, data={"text": text})
+    journal.close()
 
 
 def every(*observers: Observer) -> Observer:

@@ -118,7 +118,7 @@ def _start(number: int, entries: list[Entry], next_at: float | None) -> Start:
     )
 
 
-_KNOWN = frozenset({"state", "log", "launch", "serving", "exited", "diagnosis", "step"})
+_KNOWN = frozenset({"state", "log", "launch", "plan", "serving", "exited", "diagnosis", "step"})
 
 
 def _stay(states: list[Entry], place: int, next_at: float | None) -> Stay:

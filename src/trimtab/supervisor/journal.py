@@ -16,7 +16,7 @@ from trimtab.errors import HostError
 from trimtab.messages import Message, msg
 
 FILE = "journal.jsonl"
-SERVING, LAUNCH, STEP = "serving", "launch", "step"
+SERVING, LAUNCH, STEP, PLAN = "serving", "launch", "step", "plan"
 
 
 _FREE = msg("Free the path or set XDG_STATE_HOME to a directory you may write.")
@@ -42,8 +42,9 @@ def _refused(path: Path, error: OSError) -> Message:
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that happened.
 
-    `what`: `launch` (the command and all that is needed to start it again), `state`, `log` (a line that matters),
-    `signal`, `exited`, `diagnosis`, `step` (a parameter changed, before and after), `serving` (ready and checked).
+    `what`: `launch` (the command and all that is needed to start it again), `plan` (what it was made from, as text),
+    `state`, `log` (a line that matters), `signal`, `exited`, `diagnosis`, `step` (a parameter changed, before and
+    after), `serving` (ready and checked), `cards` (that stay full), `event` (a listener that could not be told).
     """
 
     at: float  # seconds since the epoch

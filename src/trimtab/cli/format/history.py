@@ -12,7 +12,7 @@ from trimtab.cli.format.before import before_json, before_text
 from trimtab.engine.before import Before
 from trimtab.engine.registry import ServerRecord
 from trimtab.messages import Message, msg
-from trimtab.supervisor.history import CRASHES, Start, Stay
+from trimtab.supervisor.history import CRASHES, ENDS, Start, Stay
 
 SCHEMA = "trimtab.history/1"
 _NUMBERS: Mapping[str, Message] = {
@@ -83,7 +83,7 @@ def _served(history: History) -> float:
 
 def _summary(history: History) -> Message:
     return msg(
-        "{name}: {starts} starts, {crashes} ended unasked; served {served}; {state} now",
+        "{name}: starts {starts}, ended unasked {crashes}, served {served}; now {state}",
         name=history.record.name,
         starts=len(history.starts) + history.left_out,
         crashes=history.crashes,
@@ -119,7 +119,7 @@ def _stay_line(stay: Stay, history: History) -> str:
     seconds = stay.seconds
     if seconds is None and history.record.state == stay.state and stay is history.starts[-1].stays[-1]:
         seconds = max(0.0, history.now - stay.at)
-    shown = duration(seconds) if seconds is not None and stay.state not in ("stopped", "given_up") else ""
+    shown = duration(seconds) if seconds is not None and stay.state not in ENDS else ""
     return f"{clock(stay.at)}  {stay.state:<15} {shown:>8}  {stay.reason}".rstrip()
 
 
