@@ -26,7 +26,14 @@ def crashed(home: Path, model: Path, python: Path) -> str:
     """The name of a server that served, was recorded, and crashed."""
     die = home.parent / "die"
     with running(
-        home, str(model), "--engine-python", str(python), "--no-verify", "--no-restart", knobs=f"--die-when {die}"
+        home,
+        str(model),
+        "--engine-python",
+        str(python),
+        "--no-verify",
+        "--no-restart",
+        "--force",
+        knobs=f"--die-when {die}",
     ) as child:
         seen = wait_for(lambda: record(home, "ready"))
         directory = home / "state" / "trimtab" / "servers" / seen.name
