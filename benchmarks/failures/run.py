@@ -202,9 +202,8 @@ def main() -> int:
     (Path(options.out) / "raw").mkdir(parents=True, exist_ok=True)
     index = Path(options.out) / "index.jsonl"
     rows = {r["kind"]: r for r in map(json.loads, index.read_text().splitlines())} if index.exists() else {}
-    for case in CASES:
-        if options.kinds and case.kind not in options.kinds:
-            continue
+    known = {case.kind: case for case in CASES}
+    for case in map(known.__getitem__, options.kinds or known):
         with Path(options.lock or os.devnull).open("a") as lock:
             if options.lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
