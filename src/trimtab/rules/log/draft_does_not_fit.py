@@ -31,8 +31,9 @@ SAYS = (
     r"(?:speculative|draft)_max_model_len.{0,60}cannot be larger",
     r"'tensor_parallel_size' is not a valid argument in the speculative_config",
     (
-        r"requires num_speculative_tokens|[Dd]raft (?:model )?\w*(?:vocab|hidden)_?\w* must (?:match|be)|does not "
-        r"contain MTP weights"
+        r"[Dd]raft (?:model )?.{0,40}(?:vocab|hidden|head)\w*.{0,24}(?:match|same|equal)|requires "
+        r"num_speculative_tokens|[Dd]raft (?:model )?\w*(?:vocab|hidden)_?\w* must (?:match|be)|does not contain "
+        r"MTP weights"
     ),
 )
 

@@ -21,6 +21,7 @@ from trimtab.rules.log.context import EVERYWHERE, LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    r"VLLM_USE_V1=[01] is not supported(?!  *with)|V0 (?:engine )?(?:has been|is) (?:removed|deprecated and)",
     r"VLLM_USE_V1=1 is not supported with (?P<what>.+?)\.?$",
     r"(?P<what>--[\w-]+.{0,60}) is not supported by the V1 Engine",
     r"Model Runner V2 (?:does not yet support: (?P<what>.+)|requires .+)",
@@ -46,7 +47,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         )
         yield context.finding(hit, message, SURE)
         return
-    hit = context.first(*SAYS[1:2], kinds=EVERYWHERE)
+    hit = context.first(*SAYS[2:3], kinds=EVERYWHERE)
     if hit is not None:
         message = msg(
             "{what} made vLLM fall back to its older engine", zh="{what} 使 vLLM 退回旧引擎", what=hit["what"].strip()

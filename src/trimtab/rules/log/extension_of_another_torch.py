@@ -30,6 +30,7 @@ SAYS = (
     ),
 )
 HINTS = (
+    r"No module named '(?P<file>vllm\._\w+)'",
     r"'_OpNamespace' '\w+' object has no attribute '(?P<symbol>\w+)'",
     r"[Cc]ould not load this library: (?P<file>\S+)",
 )

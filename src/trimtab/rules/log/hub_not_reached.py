@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import POSSIBLE, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
@@ -32,11 +32,20 @@ SAYS = (
         r"hf\.co|hf-mirror|modelscope)"
     ),
 )
+HINTS = (
+    (
+        r"^(?:httpx|httpcore|requests|urllib3|aiohttp)[\w.]*: .{0,200}(?:[Nn]ame resolution|Name or service|"
+        r"unreachable|refused|timed out|Errno -\d)"
+    ),
+)
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(*SAYS)
-    if hit is None or context.first(REFUSED):
+    found = words.best(context, (SURE, SAYS), (POSSIBLE, HINTS))
+    if found is None or context.first(REFUSED):
+        return
+    hit, confidence = found
+    if confidence == POSSIBLE and hit.entry.phase is not None:
         return
     yield context.finding(
         hit,
@@ -45,7 +54,7 @@ def check(context: LogContext) -> Iterator[Finding]:
             zh="无法连接 Hub，缓存里也没有该模型：{said}",
             said=words.said(hit),
         ),
-        SURE,
+        confidence,
     )
 
 

@@ -45,7 +45,13 @@ SAYS = (
     r"(?:tokenizer|preprocessor|processor|generation)_config\.json'? is not a valid JSON",
     r"Found multiple config files for \w+|Unsupported quantization config found for",
 )
-HINTS = (r"'?\w+Config'? object has no attribute|not a valid JSON file",)
+HINTS = (
+    (
+        r"^KeyError: '(?:factor|rope_type|type|original_max_position_embeddings|short_factor|long_factor)'$|in "
+        r"rope_(?:scaling|parameters)$"
+    ),
+    r"'?\w+Config'? object has no attribute|not a valid JSON file",
+)
 
 
 def check(context: LogContext) -> Iterator[Finding]:

@@ -22,7 +22,10 @@ from trimtab.rules.log.context import LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
-    r"ModuleNotFoundError: No module named '(?P<name>(?!vllm\._|fcntl|resource|uvloop|ray\b)[\w.]+)'",
+    (
+        r"ModuleNotFoundError: No module named '(?P<name>(?!vllm\._|transformers\.|fcntl|resource|uvloop|"
+        r"ray\b)[\w.]+)'"
+    ),
     r"requires the following packages that were not found in your environment: (?P<name>[\w, .-]+?)\.? ",
     (
         r"(?:needs|requires|[Pp]lease use) (?:the )?`?(?P<name>(?!ray|vllm|torch\b|transformers|CUDA|"
@@ -57,6 +60,10 @@ SAYS = (
     r"(?P<name>Arctic Inference) is required",
 )
 HINTS = (
+    (
+        r"^\w+(?:Error|Exception): .{0,200}No module named '(?P<name>(?!vllm|transformers|ray\b|resource|"
+        r"fcntl)[\w.]+)'"
+    ),
     r"cannot import name '\w+' from '?(?P<name>(?!transformers|vllm|torch\b)\w+)",
     r"ImportError: .*requires the (?P<name>\w+) library but it was not found",
 )

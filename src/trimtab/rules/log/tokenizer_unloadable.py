@@ -38,10 +38,11 @@ SAYS = (
     ),
     r"You have either provided a non-existent path",
 )
+HINTS = (r"^TypeError: not a string$",)
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    found = words.best(context, (SURE, SAYS))
+    found = words.best(context, (SURE, SAYS), (LIKELY, HINTS))
     if found is None:
         framed = context.framed(LOADER)
         if framed is None or not re.match(REFUSED, framed.entry.text):

@@ -21,6 +21,10 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
     r"\w*Tokeniz\w+'?(?: object)? has no attribute '?(?P<name>all_special_tokens_extended|[a-z]\w+)",
+    (
+        r"cannot import name '(?P<name>ALLOWED_\w+|no_init_weights|OutputRecorder|TensorType|"
+        r"WHISPER_ATTENTION_CLASSES|_validate_images\w+)' from '?transformers"
+    ),
     r"is already used by a Transformers config, pick another name",
     (
         r"'?\w+Config'?(?: object)? has no attribute '?(?P<name>rope_scaling|rope_theta|use_return_dict|"

@@ -21,6 +21,7 @@ from trimtab.rules.log.context import LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    r"No module named '(?P<name>transformers\.[\w.]+)'",
     r"model type `(?P<name>[^`]+)` but Transformers does not recognize this architecture",
     r"Tokenizer class (?P<name>TokenizersBackend|SentencePieceBackend) does not exist",
     (
@@ -30,7 +31,8 @@ SAYS = (
 )
 HINTS = (
     (
-        r"cannot import name '(?P<name>\w+)' from '?transformers|module '?transformers\S* has no attribute "
+        r"cannot import name '(?P<name>(?!ALLOWED_|no_init_weights|OutputRecorder|TensorType|WHISPER_ATT|"
+        r"_validate_images)\w+)' from '?transformers|module '?transformers\S* has no attribute "
         r"'(?P<attribute>\w+)'"
     ),
 )

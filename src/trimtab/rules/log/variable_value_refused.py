@@ -28,6 +28,7 @@ SAYS = (
         r"(?P<name>VLLM_[A-Z0-9_]+)(?:='?(?P<value>[^' ]+)'?)? (?:must be (?!used)|is not a valid|should be|"
         r"environment variable must)"
     ),
+    r"invalid literal for int\(\) with base 10: '(?P<value>\w+://\S+)'",
     r"Unknown level: '?(?P<value>\w+)'?|Unable to configure (?:root )?logger",
 )
 

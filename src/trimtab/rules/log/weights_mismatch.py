@@ -34,7 +34,7 @@ SAYS = (
 def check(context: LogContext) -> Iterator[Finding]:
     hit, confidence = context.first(*SAYS), SURE
     if hit is None:
-        framed = context.framed(LOADER)
+        framed = context.framed(LOADER) or context.first(TENSOR)
         if framed is None or not re.match(REFUSED, framed.entry.text):
             return
         hit, confidence = framed, LIKELY
@@ -46,6 +46,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     yield context.finding(hit, message, confidence)
 
 
+TENSOR = r"^KeyError: '(?:model|language_model|transformer|visual|vision_\w+|lm_head)\.[\w.]+'"
 LOADER = r"in (?:load_weights|_load_module|_load_param|weight_loader\w*|load_\w+_parallel_weight)\b"
 REFUSED = (
     r"AssertionError|KeyError: '?[\w.]+|RuntimeError: The (?:size of tensor|expanded size)"

@@ -29,7 +29,10 @@ SAYS = (
     ),
     r"Error while deserializing header: (?!.*(?:HeaderTooLarge|too large))",
     r"PytorchStreamReader failed",
-    r"unexpected EOF, expected \d+ more bytes|failed finding central directory",
+    (
+        r"Unable to load weights from pytorch checkpoint file|unexpected EOF, expected \d+ more bytes|failed "
+        r"finding central directory"
+    ),
     r"invalid load key, '(?!v')",
 )
 
