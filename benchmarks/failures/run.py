@@ -34,7 +34,7 @@ class Server:
 
     def __init__(self, case: Case, options: argparse.Namespace, model: Path) -> None:
         self.case, self.model = case, model
-        self.port = free_port()
+        self.port, self.patience = free_port(), float(options.patience)
         self.log = Path(options.out) / "raw" / f"{case.kind}.log"
         self.engine = Path(options.engine)
         self.process: subprocess.Popen[bytes] | None = None
@@ -65,7 +65,7 @@ class Server:
 
     def ready(self) -> bool:
         """Wait until it answers on /health, ends, or the case's time is over."""
-        end = time.monotonic() + self.case.wait_s
+        end = time.monotonic() + self.case.wait_s * self.patience
         while time.monotonic() < end and self.process and self.process.poll() is None:
             try:
                 with urllib.request.urlopen(f"{self.url}/health", timeout=5):
@@ -197,6 +197,7 @@ def main() -> int:
     parser.add_argument("--work", default="/var/tmp/trimtab-failures", help="a directory that is emptied")
     parser.add_argument("--lock", help="a file locked while an engine runs")
     parser.add_argument("--version", default="0.32.0")
+    parser.add_argument("--patience", default=1.0, type=float, help="how many times longer a start may take")
     parser.add_argument("kinds", nargs="*")
     options = parser.parse_args()
     (Path(options.out) / "raw").mkdir(parents=True, exist_ok=True)
