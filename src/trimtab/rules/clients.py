@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
 
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.evidence import Evidence
-from trimtab.engine.logs import Log
+from trimtab.engine.logs import Entry, Log
 from trimtab.rules import registry
 from trimtab.rules.client.context import ClientContext
 from trimtab.rules.client.statements import read_statements, statements_of_log
 from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Report, Reported, Selection, run
+
+_REFUSED = re.compile(r"^[\w .-]+: error: (?:argument |unrecognized |ambiguous |the following )")
+_LAUNCH = re.compile(
+    r"vllm/entrypoints/(?:cli|launchers|openai/(?:api_server|cli_args))\b|vllm/utils/argparse|_run_module_as_main"
+)
 
 
 def judge_endpoint(evidence: Evidence, selection: Selection | None = None) -> Report:
@@ -41,12 +47,17 @@ def judge_log(
     """The same of a log that was read already. Where it tells of a start, it is the server's own: it refused requests
     and is itself well, so that nothing worse than a warning is said; and nothing where it never served."""
     facts = log.facts
-    own = facts.starts > 0 or facts.version is not None
+    own = facts.starts > 0 or facts.version is not None or any(map(_of_a_start, log.entries))
     if own and not facts.served:
         return Report()
     context = ClientContext(lines=statements_of_log(log), command=command, vllm=vllm)
     report = _judged(context, selection)
     return Report(tuple(_warned(f) for f in report.findings)) if own else report
+
+
+def _of_a_start(entry: Entry) -> bool:
+    """Whether a start of vLLM wrote this before it told its version: argparse's last word, or a traceback of vLLM's."""
+    return _REFUSED.search(entry.text) is not None or any(_LAUNCH.search(frame) for frame in entry.frames)
 
 
 def _warned(found: Reported) -> Reported:
