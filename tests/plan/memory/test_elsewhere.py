@@ -81,6 +81,17 @@ def test_an_fp8_cache_off_hopper_is_attended_by_flashinfer() -> None:
     assert planned(model, "0.20.1", "2xH100", **flags).tightest.graphs.inputs["whole"] != 0
 
 
+def test_more_than_two_ranks_on_a_switch_hold_nccl_s_credits_and_buffers() -> None:
+    """nccl 2.27's `ncclNvlsInit` leaves pairs out; bridges and PCIe have no multicast."""
+    model = config("llama-3.1-8b")
+    held = {
+        gpus: planned(model, "0.10.2", gpus, tensor_parallel_size=ranks).tightest.context.counted.inputs["nccl_gib"]
+        for gpus, ranks in (("2xH100", 2), ("4xH100", 4), ("4xH100 NVL", 4), ("4xA100", 4))
+    }
+    assert held["4xH100"] - held["2xH100"] == pytest.approx(4 * 96 / 1024)
+    assert held["4xH100 NVL"] == held["4xA100"] == held["2xH100"]
+
+
 def test_flashinfer_samples_without_the_triton_kernels_rows() -> None:
     """From 0.21 on cards of NVIDIA; 0.20 and ROCm keep Triton's."""
     peaks = [

@@ -43,6 +43,10 @@ measured with 2 x H200."""
 NCCL_PIPELINE_GIB = 0.91
 """A group without custom all-reduce, as of a pipeline or of data ranks: 1.42 - 0.51, measured with 2 x H200."""
 
+NVLS_GIB = 16 * 2 * (2 + 1) / 1024
+"""What NCCL takes for every rank of a group whose NVSwitch reduces in flight: 16 channels, both ways, 2 MiB of credits
+and eight steps of 128 KiB (nccl 2.27.5 src/transport/nvls.cc `ncclNvlsSetup`, `ncclNvlsBufferSetup`)."""
+
 
 CPU_PROCESS_GIB = 0.9
 """Resident memory of a CPU worker beside its weights."""
@@ -134,11 +138,18 @@ def _host(settings: Settings, card: Card) -> float:
 def _nccl(settings: Settings, model: ModelFacts, card: Card) -> float:
     if settings.world_size == 1:
         shares_experts = settings.data_parallel_size > 1 and settings.enable_expert_parallel
-        return NCCL_PIPELINE_GIB + NCCL_GROUP_GIB if shares_experts and card.nvlink else 0.0
+        ranks = settings.data_parallel_size
+        both = NCCL_PIPELINE_GIB + NCCL_GROUP_GIB + 2 * _in_flight(settings, ranks)
+        return both if shares_experts and card.nvlink else 0.0
     if not card.nvlink:
         return NCCL_PCIE_GIB
     if settings.tensor_parallel_size == 1:
         return NCCL_PIPELINE_GIB
     later = snapshot_after_nccl(settings.version) and any(x.moe for x in model.layers)
     groups = later + (settings.decode_context_parallel_size > 1)
-    return NCCL_GIB + groups * NCCL_GROUP_GIB
+    return NCCL_GIB + groups * NCCL_GROUP_GIB + _in_flight(settings, settings.tensor_parallel_size)
+
+
+def _in_flight(settings: Settings, ranks: int) -> float:
+    """GiB of a group whose NVSwitch reduces in flight: of more than two ranks up to NCCL 2.29 (`ncclNvlsInit`)."""
+    return NVLS_GIB * ranks if settings.multicast and ranks > 2 else 0.0
