@@ -15,6 +15,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 PHASES = {
     "load": [
@@ -33,13 +34,57 @@ PHASES = {
 }
 
 
+METRICS = """# HELP vllm:num_requests_running Number of requests in model execution batches.
+vllm:num_requests_running{{engine="0",model_name="fake"}} {running}.0
+vllm:num_requests_waiting{{engine="0",model_name="fake"}} 0.0
+vllm:generation_tokens_total{{engine="0",model_name="fake"}} {tokens}.0
+"""
+
+
+class Core:
+    """The engine proper in a process of its own, which gives tokens, one at a time; it ends when we do."""
+
+    def __init__(self, token_s: float, worker: bool) -> None:
+        argv = [sys.executable, "-S", __file__, "--port", "0", "--be-core", "--token-s", str(token_s)]
+        self.process = subprocess.Popen(
+            [*argv, *(["--worker"] if worker else [])], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.lock = threading.Lock()
+        self.dead = False
+
+    def token(self) -> bool:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with self.lock:
+            try:
+                self.process.stdin.write(b"token\n")
+                self.process.stdin.flush()
+                self.dead = not self.process.stdout.readline()
+            except OSError:
+                self.dead = True
+        return not self.dead
+
+
+def be_core(told: argparse.Namespace) -> None:
+    if told.worker:
+        subprocess.Popen([sys.executable, "-S", "-c", "import sys; sys.stdin.read()"], stdin=sys.stdin)
+    while sys.stdin.readline():
+        time.sleep(told.token_s)
+        print("token", flush=True)
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     options: argparse.Namespace
+    core: Core | None = None
+    lock = threading.Lock()
+    counted: ClassVar = {"running": 0, "tokens": 0}
 
     def do_GET(self) -> None:
         if self.path == "/health":
-            self._reply(200, b"")
+            self._reply(503 if self.core is not None and self.core.dead else 200, b"")
+        elif self.path == "/metrics" and not self.options.no_metrics:
+            self._reply(200, METRICS.format(running=self.counted["running"], tokens=self.counted["tokens"]).encode())
         elif self._admitted():
             self._reply(200, json.dumps({"data": [{"id": self.options.model, "object": "model"}]}).encode())
 
@@ -51,9 +96,25 @@ class Handler(BaseHTTPRequestHandler):
             self._reply(400, b'{"error": {"message": "no chat template"}}')
         elif body["model"] != self.options.model:
             self._reply(404, b'{"error": {"message": "no such model"}}')
-        else:
+        elif self._generated(int(body.get("max_tokens", 1))):
             choice = {"index": 0, "finish_reason": "length", "message": {"content": "Hi"}, "text": "Hi"}
             self._reply(200, json.dumps({"choices": [choice], "usage": {"completion_tokens": 1}}).encode())
+        else:
+            self._reply(500, b'{"error": {"message": "EngineCore encountered an issue"}}')
+
+    def _generated(self, tokens: int) -> bool:
+        with self.lock:
+            self.counted["running"] += 1
+        try:
+            for _ in range(tokens):
+                if self.core is not None and not self.core.token():
+                    return False
+                with self.lock:
+                    self.counted["tokens"] += 1
+        finally:
+            with self.lock:
+                self.counted["running"] -= 1
+        return True
 
     def _admitted(self) -> bool:
         key = self.options.api_key
@@ -82,6 +143,15 @@ def options() -> argparse.Namespace:
     parser.add_argument("--exit-code", type=int, default=1)
     parser.add_argument("--print", type=Path, help="print this file before dying")
     parser.add_argument("--die-when", type=Path, help="serve until this file is there, then die")
+    parser.add_argument("--core", action="store_true", help="give tokens from a process of its own")
+    parser.add_argument("--worker", action="store_true", help="the core has a child of its own")
+    parser.add_argument("--token-s", type=float, default=0.0)
+    parser.add_argument("--be-core", action="store_true")
+    parser.add_argument("--no-metrics", action="store_true")
+    parser.add_argument("--stays-when-core-dies", action="store_true")
+    parser.add_argument("--spam", type=int, default=0, help="bytes of lines to print before serving")
+    parser.add_argument("--long-line", type=int, default=0, help="bytes of one line to print before serving")
+    parser.add_argument("--nul", action="store_true", help="print NUL bytes before serving")
     parser.add_argument("--ignore-term", action="store_true")
     parser.add_argument("--no-chat", action="store_true")
     parser.add_argument(
@@ -107,6 +177,16 @@ def phase(name: str, told: argparse.Namespace) -> None:
         threading.Event().wait()
 
 
+def noise(told: argparse.Namespace) -> None:
+    if told.nul:
+        print("before\0\0\0after", flush=True)
+    if told.long_line:
+        print("x" * told.long_line, flush=True)
+    for number in range(told.spam // 100):
+        print(f"INFO 11-30 03:26:35 [loggers.py:1] line {number:8} " + "." * 53)
+    sys.stdout.flush()
+
+
 def die(told: argparse.Namespace) -> None:
     if told.print:
         print(told.print.read_text(), flush=True)
@@ -116,17 +196,27 @@ def die(told: argparse.Namespace) -> None:
 
 def main() -> None:
     told = options()
+    if told.be_core:
+        be_core(told)
+        return
     if told.ignore_term:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if told.grandchild:
         grandchild(told.grandchild == "session")
     phase("load", told)
     phase("compile", told)
+    noise(told)
     Handler.options = told
+    Handler.core = Core(told.token_s, told.worker) if told.core else None
     server = ThreadingHTTPServer(("127.0.0.1", told.port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     phase("serve", told)
     while told.die_when is None or not told.die_when.exists():
+        if Handler.core is not None and Handler.core.process.poll() is not None:
+            Handler.core.dead = True
+            if not told.stays_when_core_dies:
+                print("ERROR 11-30 03:26:40 [v1/engine/core_client.py:668] Engine core proc died", flush=True)
+                break
         time.sleep(0.02)
     die(told)
 

@@ -25,15 +25,15 @@ WAIT_S = 60.0
 T = TypeVar("T")
 
 
-def wait_for(look: Callable[[], T | None]) -> T:
+def wait_for(look: Callable[[], T | None], within_s: float = WAIT_S) -> T:
     """Look until something is there; fail after a bound."""
-    end = time.monotonic() + WAIT_S
+    end = time.monotonic() + within_s
     while time.monotonic() < end:
         found = look()
         if found:
             return found
         threading.Event().wait(0.02)
-    raise AssertionError(f"not seen within {WAIT_S} s")
+    raise AssertionError(f"not seen within {within_s} s")
 
 
 def command(port: int, *knobs: str) -> tuple[str, ...]:

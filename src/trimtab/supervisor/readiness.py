@@ -31,12 +31,12 @@ class Token(StrEnum):
 class Probe:
     """Asks one server; keeps its connection. `url` is without /v1."""
 
-    def __init__(self, url: str, *, api_key: str, model: str) -> None:
+    def __init__(self, url: str, *, api_key: str, model: str, health_s: float = HEALTH_TIMEOUT_S) -> None:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         # trust_env off: a proxy of the environment must not stand between us and this host. verify off: the URL is a
         # plain http one of this host, and reading every root certificate for it takes longer than asking.
         self._http = httpx.Client(
-            base_url=url, headers=headers, timeout=HEALTH_TIMEOUT_S, trust_env=False, verify=False
+            base_url=url, headers=headers, timeout=health_s, trust_env=False, verify=False
         )  # fmt: skip
         self._model = model
 

@@ -190,7 +190,8 @@ class _Supervision:
         )
         self._memory.starts += 1
         self._handle(Launched())
-        probe = Probe(self._book.record.base_url.removesuffix("/v1"), api_key=spec.api_key, model=spec.served_model)
+        url = self._book.record.base_url.removesuffix("/v1")
+        probe = Probe(url, api_key=spec.api_key, model=spec.served_model, health_s=spec.pace.health_s)
         self._watch = Watch(probe, spec.pace, lambda: _listens(engine, spec.port), self._inbox.put)
         self._watch.start()
 

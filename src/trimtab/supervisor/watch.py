@@ -29,6 +29,7 @@ class Pace:
     stall_s: float = 60.0  # requests run and nothing moves: ask for a token
     proof_s: float = 300.0  # nothing moves and nothing runs, as far as its metrics tell: ask for a token
     token_s: float = 120.0  # how long that token may take
+    health_s: float = 5.0  # how long an answer at /health may take
     drain_s: float = 0.5  # between two looks at the running requests when it shall end
 
 
@@ -41,7 +42,7 @@ class Watch:
         self._over, self._wake, self._draining = threading.Event(), threading.Event(), threading.Event()
         self._moved_at = 0.0
         self._last: Progress | None = None
-        self._unwell = False
+        self._unwell = self._silent = False
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def start(self) -> None:
@@ -86,19 +87,27 @@ class Watch:
             well = self._look()
             if well and self._unwell:
                 self._tell(Well())
-            self._unwell = not well
+                self._unwell = False
             pause = self._pace.look_s if well else self._pace.doubt_s
 
     def _look(self) -> bool:
         """One look; whether all is well. What is not is told."""
         health = self._probe.health()
-        if health is Health.SILENT:
-            self._tell(Unwell(Sign.SILENT, msg("does not answer at /health")))
+        if health is Health.SILENT and not self._silent:
+            self._silent = True  # once may be an engine that is ending, which the next look would not find
+            return False
+        self._silent = health is Health.SILENT
+        if self._silent:
+            self._ails(Unwell(Sign.SILENT, msg("does not answer at /health")))
             return False
         if health is Health.BROKEN:
-            self._tell(Unwell(Sign.DEAD, msg("says at /health that its engine is dead")))
+            self._ails(Unwell(Sign.DEAD, msg("says at /health that its engine is dead")))
             return False
         return self._moves() or self._gives_a_token()
+
+    def _ails(self, sign: Unwell) -> None:
+        self._unwell = True
+        self._tell(sign)
 
     def _moves(self) -> bool:
         """Whether its counters leave no doubt that it works."""
@@ -118,17 +127,16 @@ class Watch:
         still_s, running = time.monotonic() - self._moved_at, self._last.running if self._last is not None else 0
         if running:
             reason = msg("{running} requests run and nothing moved for {s:.0f} s", running=running, s=still_s)
-            self._tell(Unwell(Sign.STALLED, reason))
-            self._unwell = True
+            self._ails(Unwell(Sign.STALLED, reason))
         answer = self._probe.token(self._pace.token_s)
         seen = self._seen()
-        if answer is Token.AWAITED and not self._over.is_set() and (seen is None or seen == self._last):
+        if answer is Token.AWAITED and not self._over.is_set() and not _moved(self._last, seen):
             reason = msg(
                 "health answers, but no token came within {s:.0f} s and nothing moved for {still:.0f} s",
                 s=self._pace.token_s,
                 still=time.monotonic() - self._moved_at,
             )
-            self._tell(Unwell(Sign.HUNG, reason))
+            self._ails(Unwell(Sign.HUNG, reason))
             return False
         self._last, self._moved_at = seen, time.monotonic()
         return True
@@ -144,3 +152,8 @@ class Watch:
     def _seen(self) -> Progress | None:
         text = self._probe.metrics()
         return read_progress(text) if text is not None else None
+
+
+def _moved(before: Progress | None, now: Progress | None) -> bool:
+    """Whether work was done; the request that asks for a token is itself among those that run and wait."""
+    return now is not None and (before is None or now.moves != before.moves)
