@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from trimtab.supervisor.journal import Journal, read_journal
@@ -42,3 +43,20 @@ def test_bytes_that_are_no_text_are_left_out(tmp_path: Path) -> None:
 
 def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
     assert list(read_journal(tmp_path)) == []
+
+
+def test_a_full_disk_delays_entries_and_loses_none(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.append("state", state="starting")
+    real, full = journal._fd, os.open("/dev/full", os.O_WRONLY)
+    journal._fd = full
+    journal.append("state", state="loading")
+    journal.append("state", state="ready")
+    assert journal.is_behind
+    assert [entry.state for entry in read_journal(tmp_path)] == ["starting"]
+    journal._fd = real
+    journal.catch_up()
+    assert not journal.is_behind
+    assert [entry.state for entry in read_journal(tmp_path)] == ["starting", "loading", "ready"]
+    journal.close()
+    os.close(full)

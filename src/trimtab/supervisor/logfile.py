@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from trimtab.errors import HostError
 from trimtab.messages import msg
@@ -33,17 +34,39 @@ def tail(path: Path, lines: int) -> tuple[bytes, int]:
 
 
 def follow(path: Path, offset: int, over: Callable[[], bool], pause: Callable[[], object]) -> Iterator[bytes]:
-    """What is appended after `offset`, until `over` says that nothing more will come; `pause` waits between looks."""
-    with path.open("rb") as file:
+    """What is appended after `offset`, until `over` says that nothing more will come; `pause` waits between looks.
+
+    When the file is set aside and a new one begun, what is left of the old one comes first, then the new one's.
+    """
+    file: BinaryIO = path.open("rb")
+    try:
         file.seek(offset)
         last = False
         while True:
             chunk = file.read(_BLOCK)
             if chunk:
                 yield chunk
+                continue
+            newer = _newer(path, file)
+            if newer is not None:
+                while chunk := file.read(_BLOCK):  # what came before it was set aside
+                    yield chunk
+                file.close()
+                file = newer
             elif last:
                 return
             else:
                 last = over()  # one more look after the end: the last lines may have come between
                 if not last:
                     pause()
+    finally:
+        file.close()
+
+
+def _newer(path: Path, file: BinaryIO) -> BinaryIO | None:
+    """The file that is now at `path`, where it is another than the open one."""
+    try:
+        now, ours = path.stat(), os.fstat(file.fileno())
+        return path.open("rb") if (now.st_dev, now.st_ino) != (ours.st_dev, ours.st_ino) else None
+    except FileNotFoundError:
+        return None  # set aside, and the new one not there yet
