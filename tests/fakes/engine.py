@@ -34,6 +34,12 @@ PHASES = {
 }
 
 
+TOO_LONG = (
+    "(EngineCore pid={pid}) ERROR 11-30 03:43:16 [core.py:9] ValueError: To serve at least one request with the "
+    "model's max seq len ({context}), 16.0 GiB KV cache is needed, which is larger than the available KV cache memory "
+    "(3.18 GiB). Based on the available memory, the estimated maximum model length is {tokens}. Try increasing "
+    "`gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+)
 METRICS = """# HELP vllm:num_requests_running Number of requests in model execution batches.
 vllm:num_requests_running{{engine="0",model_name="fake"}} {running}.0
 vllm:num_requests_waiting{{engine="0",model_name="fake"}} 0.0
@@ -149,6 +155,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--be-core", action="store_true")
     parser.add_argument("--no-metrics", action="store_true")
     parser.add_argument("--stays-when-core-dies", action="store_true")
+    parser.add_argument("--context", type=int, default=0, help="--max-model-len as given to vLLM")
+    parser.add_argument("--kv-tokens", type=int, default=0, help="refuse a context that is longer")
     parser.add_argument("--spam", type=int, default=0, help="bytes of lines to print before serving")
     parser.add_argument("--long-line", type=int, default=0, help="bytes of one line to print before serving")
     parser.add_argument("--nul", action="store_true", help="print NUL bytes before serving")
@@ -206,6 +214,9 @@ def main() -> None:
     phase("load", told)
     phase("compile", told)
     noise(told)
+    if told.kv_tokens and told.context > told.kv_tokens:
+        print(TOO_LONG.format(pid=os.getpid(), context=told.context, tokens=told.kv_tokens), flush=True)
+        sys.exit(1)
     Handler.options = told
     Handler.core = Core(told.token_s, told.worker) if told.core else None
     server = ThreadingHTTPServer(("127.0.0.1", told.port), Handler)

@@ -24,7 +24,8 @@ if unknown:
     print("vllm: error: unrecognized arguments: " + " ".join(unknown), file=sys.stderr)
     sys.exit(2)
 sys.argv = ["engine", "--port", given["--port"], "--model", given.get("--served-model-name", words[1]),
-            "--api-key", os.environ["VLLM_API_KEY"], *shlex.split(os.environ.get("FAKE_ENGINE", ""))]
+            "--api-key", os.environ["VLLM_API_KEY"], "--context", given.get("--max-model-len", "0"),
+            *shlex.split(os.environ.get("FAKE_ENGINE", ""))]
 runpy.run_path(ENGINE, run_name="__main__")
 """
 

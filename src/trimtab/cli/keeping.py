@@ -16,6 +16,7 @@ from trimtab.engine.registry import ServerRecord
 from trimtab.errors import UsageError
 from trimtab.facts.probe.gpus import Gpus, read_gpus
 from trimtab.messages import Message, msg
+from trimtab.plan.pinned import flags_of
 from trimtab.supervisor import registry
 from trimtab.supervisor.environments import Engine, vllm_argv
 from trimtab.supervisor.events import Listeners
@@ -28,6 +29,9 @@ SLACK_BYTES = 512 * 2**20  # what a desktop or another server may take meanwhile
 _STALLED = 1 / 3  # of the bound on a hang: until a token is asked for; the rest is for the token
 
 
+HEAL = ("off", "suggest", "on")
+
+
 class Keep(msgspec.Struct, frozen=True):
     """What the command line says about keeping the server alive."""
 
@@ -37,13 +41,46 @@ class Keep(msgspec.Struct, frozen=True):
     hang_s: float = 180.0
     log_mib: int = 64
     listeners: Listeners = Listeners()
+    heal: str = "off"
+    bounds: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+    max_steps: int = 3
 
     def limits(self) -> Limits:
-        return Limits(drain_s=self.drain_s, max_restarts=self.max_restarts if self.restart else 0)
+        return Limits(
+            drain_s=self.drain_s,
+            max_restarts=self.max_restarts if self.restart else 0,
+            max_steps=self.max_steps if self.heal == "on" else 0,
+        )
+
+    def require_sound(self) -> None:
+        """UsageError for a --self-heal that is none, or a bound that is none."""
+        if self.heal not in HEAL:
+            raise UsageError(
+                msg("--self-heal takes {known}, not {word}", known=", ".join(HEAL), word=repr(self.heal)),
+                hint=msg("Write --self-heal, --self-heal=suggest, or leave it out."),
+            )
+        if self.bounds:
+            from trimtab.cli.patient import bound_of
+
+            for text in self.bounds:
+                bound_of(text)
 
     def pace(self) -> Pace:
         stall_s = self.hang_s * _STALLED
         return Pace(look_s=min(10.0, stall_s / 2), stall_s=stall_s, token_s=self.hang_s - stall_s)
+
+
+def asked_bounds(bounds: list[str] | None, context: int | None, concurrency: int | None) -> tuple[str, ...]:
+    """What was asked for is kept too: the context and the concurrency that the plan was made for."""
+    asked = {"max-model-len": context, "max-num-seqs": concurrency}
+    return (*(bounds or ()), *(f"{flag}>={value}" for flag, value in asked.items() if value is not None))
+
+
+def pins_of(pins: list[str] | None, rest: list[str] | None) -> tuple[str, ...]:
+    """Flags named by --pin, and those given after -- beside a SUBJECT; a whole command there pins nothing."""
+    given = () if not rest or not rest[0].startswith("-") else tuple(use.dotted for use in flags_of(rest))
+    return (*(pins or ()), *given)
 
 
 class Cards:

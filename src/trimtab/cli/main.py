@@ -39,6 +39,8 @@ VERBS: dict[str, str] = {
     "doctor": "trimtab.cli.doctor:run",
 }
 
+BARE = {"--self-heal": "--self-heal=on"}  # options that may stand without a value, which Typer does not know
+
 _REFUSALS = (
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR,
     errno.EISDIR, errno.EMFILE, errno.EIO,
@@ -52,7 +54,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         require_language(argv)
         words, rest = split(argv)
-        words = without_language(words)
+        words = [BARE.get(word, word) for word in without_language(words)]
         command = _command(words)
         defaults = config_defaults()
         with interrupted_by_signals():

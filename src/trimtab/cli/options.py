@@ -99,6 +99,21 @@ Webhook = Annotated[
     typer.Option("--webhook", metavar="URL", help="POST each event as JSON to this address; may be repeated."),
 ]
 LogSize = Annotated[int, typer.Option("--log-size", min=1, help="MiB of log after which a new file is begun (of 5).")]
+SelfHeal = Annotated[
+    str,
+    typer.Option(
+        "--self-heal",
+        help="After a failure for want of memory change one flag and start again: on, suggest (only say it), off.",
+    ),
+]
+KeepBounds = Annotated[
+    list[str] | None,
+    typer.Option("--keep", help="A bound for --self-heal, e.g. 'max-model-len>=32768'; may be repeated."),
+]
+PinnedFlags = Annotated[
+    list[str] | None, typer.Option("--pin", help="A vLLM flag that --self-heal leaves alone; may be repeated.")
+]
+MaxSteps = Annotated[int, typer.Option("--max-steps", min=1, help="Flags that --self-heal may change in turn.")]
 BasePython = Annotated[
     Path | None,
     typer.Option("--python", help="Python that makes the engine's environment; default: the one that runs Trimtab."),

@@ -63,6 +63,9 @@ class Starting:
                 self._say(msg("{state}: {reason}", state=event.state.replace("_", " "), reason=event.reason))
             if event.state in (State.CRASHED, State.FAILED_TO_START):
                 self._end = event
+                if event.diagnosis is not None and event.diagnosis.suggestion is not None:
+                    self._close()
+                    self._say(msg("self-heal: {what}", what=event.diagnosis.suggestion))
             self._phase = _PHASES.get(event.state, msg(""))
             self._draw(Progress(self._phase))
         elif isinstance(event, LogSeen) and "total" in event.event.numbers:

@@ -14,7 +14,7 @@ import typer
 from trimtab.cli import options
 from trimtab.cli.diagnosing import Doctor, show_diagnosis
 from trimtab.cli.format import plan as plan_format
-from trimtab.cli.keeping import Cards, Keep, Recovered, memo_of, recall
+from trimtab.cli.keeping import Cards, Keep, Recovered, asked_bounds, memo_of, pins_of, recall
 from trimtab.cli.launch import Launch, Wanted, demo_launch, launch_of
 from trimtab.cli.notes import Notes
 from trimtab.cli.precheck import check_before_start
@@ -76,6 +76,10 @@ def run(
     log_size: options.LogSize = 64,
     on_event: options.OnEvent = None,
     webhook: options.Webhook = None,
+    self_heal: options.SelfHeal = "off",
+    bounds: options.KeepBounds = None,
+    pins: options.PinnedFlags = None,
+    max_steps: options.MaxSteps = 3,
 ) -> int:
     """Serve a model: plan, start vLLM, verify, print base URL, key and model id, and stay until Ctrl-C."""
     if demo and subject is not None:
@@ -84,15 +88,12 @@ def run(
             hint=msg("Leave out one of the two."),
         )
     chosen = _chosen(devices)
-    if name is not None:
-        registry.directory(dirs().state, name)  # refuses what is no name before anything is downloaded
-    if not host.strip():
-        raise UsageError(msg("--host is empty"), hint=msg("Name an address of this host, such as 127.0.0.1."))
-    require_address(host)
-    place = Place(name, host, port, chosen, share, force)
-    if port is not None:
-        require_free(host, port)
-    keep = Keep(restart, max_restarts, drain, hang, log_size, listeners_of(on_event, webhook))
+    place = _place(name, host, port, chosen, share=share, force=force)
+    keep = Keep(
+        restart, max_restarts, drain, hang, log_size, listeners_of(on_event, webhook), self_heal,
+        asked_bounds(bounds, context, concurrency), pins_of(pins, ctx.obj), max_steps,
+    )  # fmt: skip
+    keep.require_sound()
     if detach:
         return start_detached(sys.argv[1:], dirs().state)
     recovered = recall(subject) if subject is not None and ctx.obj is None and not Path(subject).exists() else None
@@ -103,6 +104,20 @@ def run(
     if launch.plan is None or ctx.obj:  # a plan's own flags are known to fit
         check_before_start(launch)
     return serve(launch, place, keep, check=check)
+
+
+def _place(
+    name: str | None, host: str, port: int | None, devices: tuple[str, ...], *, share: bool, force: bool
+) -> Place:
+    """Refuses, before anything is downloaded, what is no name, no address of this host, or a port that is taken."""
+    if name is not None:
+        registry.directory(dirs().state, name)
+    if not host.strip():
+        raise UsageError(msg("--host is empty"), hint=msg("Name an address of this host, such as 127.0.0.1."))
+    require_address(host)
+    if port is not None:
+        require_free(host, port)
+    return Place(name, host, port, devices, share, force)
 
 
 def _former(place: Place, recovered: Recovered, name: str | None) -> Place:
@@ -166,7 +181,7 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
     ):
         if launch.plan is not None:
             note_plan(record.name, plan_format.text(launch.plan, "en"))
-        doctor = Doctor(launch.command, launch.engine.version, record.devices)
+        doctor = Doctor(launch, keep, record.devices)
         callbacks = Callbacks(
             observer=every(starting.seen, watch),
             when_ready=starting.ready,
@@ -175,7 +190,7 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
         )
         outcome = supervise(_spec(launch, record, keep), stop, callbacks)
     if outcome.failed:
-        show_diagnosis(doctor.last, lang())
+        show_diagnosis(doctor.last)
         raise failure(outcome)
     print(msg("{name} stopped; no process of it is left", name=record.name).text(lang()), file=sys.stderr)
     return 0

@@ -72,6 +72,7 @@ class Diagnosis:
     cause: Message | None = None
     permanent: bool | None = None
     step: Step | None = None
+    suggestion: Message | None = None  # what would be changed, or why nothing is
     data: Mapping[str, Any] = field(default_factory=dict)  # for the journal: codes, evidence, fix
 
     @property

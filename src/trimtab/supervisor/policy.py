@@ -186,7 +186,7 @@ def _ended(now: Situation, status: ExitStatus, found: Examined, clock: float, li
         return [end, Enter(State.GIVEN_UP, _no_more_steps(now.steps, found.cause or reason))]
     if limits.max_restarts == 0 or (not now.served and found.permanent is not False):
         return [end]
-    if found.permanent:
+    if found.permanent and now.state not in SERVING:  # what once served is tried again, whatever its log says
         return [end, Enter(State.GIVEN_UP, msg("no start mends it: {cause}", cause=found.cause or reason))]
     recent = sum(clock - at < limits.window_s for at in now.restarts)
     if recent >= limits.max_restarts:

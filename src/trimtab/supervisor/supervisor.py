@@ -316,6 +316,8 @@ class _Supervision:
         self._memory.diagnosis = found
         cause = found.told
         data = {"errors": found.errors, "permanent": found.permanent, **found.data}
+        if found.suggestion is not None:
+            data["suggestion"] = str(found.suggestion)
         self._book.append("diagnosis", reason=str(cause or ""), data=data)
         self._handle(Examined(found.permanent, found.step.why if found.step is not None else None, cause))
 
