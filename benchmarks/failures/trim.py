@@ -23,8 +23,8 @@ def trim(text: str, names: Mapping[str, str]) -> str:
     """`names`: what is put in place of each word of this machine, longest first."""
     for word in sorted(names, key=len, reverse=True):
         text = text.replace(word, names[word])
-    text = re.sub(r"/\S*?/site-packages/", "/site-packages/", text)
-    text = re.sub(r"/\S*?/lib/python3\.(\d+)/", r"/usr/lib/python3.\1/", text)
+    text = re.sub(r"(?<![\w:/])/[^\s:]*?/site-packages/", "/site-packages/", text)
+    text = re.sub(r"(?<![\w:/])/[^\s:]*?/lib/python3\.(\d+)/", r"/usr/lib/python3.\1/", text)
     text = re.sub(r"/tmp/[\w.-]+", "/tmp/x", text)
     text = _UUID.sub("0" * 8, text)
     lines = [line.rstrip() for line in re.split(r"\r\n|\n|\r(?=.)", text)]
