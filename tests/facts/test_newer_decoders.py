@@ -53,3 +53,12 @@ def test_minimax_m3_caches_an_index_key_in_16_bit() -> None:
     assert (picking[0].indexer.element, picking[0].indexer.top_k) == ("kv", 2048)
     qkv = next(w for w in facts.layers[3].weights if w.name.endswith("qkv_proj"))
     assert qkv.rank_shape(tp=8)[1] == (64 // 8 + 1 + 1 + 1 + 1) * 128
+
+
+def test_sliding_layers_named_by_letters() -> None:
+    """LG AI Research writes the pattern as letters, local and global."""
+    exaone = {"architectures": ["Exaone4ForCausalLM"], "model_type": "exaone4", "hidden_size": 64, "vocab_size": 128,
+              "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 128, "sliding_window": 32,
+              "sliding_window_pattern": "LLLG"}  # fmt: skip
+    layers = read_model(exaone).layers
+    assert [layer.attention.window for layer in layers if layer.attention] == [32, 32, 32, None, 32]

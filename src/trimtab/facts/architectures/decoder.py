@@ -162,6 +162,9 @@ def windows(keys: Keys, traits: Traits, layers: int) -> list[tuple[int | None, i
         return [(window if i >= first else None, None) for i in range(layers)]
     if traits.window == "all":
         return [(window, None)] * layers
+    letters = keys.config.get("sliding_window_pattern")
+    if isinstance(letters, str) and letters and set(letters) <= set("LG"):
+        return [(None if letters[i % len(letters)] == "G" else window, None) for i in range(layers)]
     every = keys.integer("sliding_window_pattern", "_sliding_window_pattern", low=1) or traits.full_every
     return [(None if every and (i + 1) % every == 0 else window, None) for i in range(layers)]
 

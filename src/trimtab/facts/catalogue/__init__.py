@@ -6,6 +6,6 @@ FAMILIES = (
     "jamba", "kimi", "laguna", "lfm2", "ling", "llama", "llava", "longcat", "mamba", "mellum", "mimo", "minicpm",
     "minimax", "mistral", "mixtral", "mpt", "nemotron", "olmo", "opt", "phi", "pythia", "qwen-vl", "qwen1",
     "qwen1.5", "qwen2", "qwen2-moe", "qwen2.5", "qwen3", "qwen3-moe", "qwen3-next", "qwen3.5", "qwen3.8", "seed",
-    "smollm", "solar", "stablelm", "starcoder", "step", "whisper", "yi",
+    "smollm", "solar", "stablelm", "starcoder", "step", "trinity", "whisper", "yi",
 )  # fmt: skip
 """The files of this folder."""
