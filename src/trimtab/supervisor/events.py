@@ -75,7 +75,7 @@ class Teller:
     def _told(self, event: StateChanged) -> dict[str, Any]:
         found = event.diagnosis
         diagnosis: dict[str, Any] | None = None
-        if found is not None and event.state is not State.READY:
+        if found is not None and (found.cause is not None or found.errors) and event.state is not State.READY:
             cause = str(found.cause) if found.cause is not None else ""
             diagnosis = {"cause": cause, "errors": list(found.errors), **found.data}
             if found.step is not None:
