@@ -84,3 +84,15 @@ def test_no_such_server(home: Path) -> None:
     done = history(home)
     assert done.returncode == 2
     clear(done, "there is no server")
+
+
+def test_the_doctor_shows_them_too(home: Path, model: Path, python: Path) -> None:
+    name = crashed(home, model, python)
+    words = [sys.executable, "-m", "trimtab", "doctor", name]
+    run = {"env": environment(home), "capture_output": True, "text": True, "timeout": 60, "check": False}
+    shown = subprocess.run(words, **run)  # type: ignore[call-overload]
+    assert "ended with status 1" in shown.stdout  # of the journal; nobody named it
+    assert "before: the KV cache was up to 99% full, with 3 preemptions" in shown.stdout
+    assert re.search(r"^  minute .*running", shown.stdout, re.MULTILINE)
+    told = json.loads(subprocess.run([*words, "--json"], **run).stdout)  # type: ignore[call-overload]
+    assert told["before"]["minutes"][0]["waiting"] == 4

@@ -21,6 +21,7 @@ from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Selection
 
 if TYPE_CHECKING:
+    from trimtab.engine.before import Before
     from trimtab.facts.gpu import GpuSet
 
 
@@ -30,6 +31,7 @@ class _Case(msgspec.Struct, frozen=True):
     log: Log
     name: str
     facts: DoctorFacts
+    before: Before | None = None  # the minutes before its last start crashed, as the flight recorder saw them
 
 
 def run(
@@ -58,11 +60,11 @@ def run(
     if json:
         from trimtab.cli.format.doctor import as_json
 
-        print(as_json(found, case.log, case.name, lang()), end="")
+        print(as_json(found, case.log, case.name, lang(), case.before), end="")
     else:
         from trimtab.cli.format.doctor import as_text
 
-        print(as_text(found, case.log, case.name, lang(), colour=sys.stdout.isatty()), end="")
+        print(as_text(found, case.log, case.name, lang(), colour=sys.stdout.isatty(), before=case.before), end="")
     return int(found.report.worst() is Severity.ERROR)
 
 
@@ -77,6 +79,7 @@ def _case(subject: str | None, exit_status: int | None, facts: DoctorFacts) -> _
 
 def _server(name: str | None, exit_status: int | None, facts: DoctorFacts) -> _Case:
     """A server of this host, with the command and the version that its record tells."""
+    from trimtab.cli.history import history_of
     from trimtab.supervisor import registry
 
     known = registry.records(dirs().state)
@@ -88,7 +91,11 @@ def _server(name: str | None, exit_status: int | None, facts: DoctorFacts) -> _C
     if facts.vllm is None:
         facts = msgspec.structs.replace(facts, vllm=record.engine_version or None)
     facts = msgspec.structs.replace(facts, command=LaunchCommand.from_argv(record.argv))
-    return _Case(read_file(Path(record.log), exit_status), record.name, facts)
+    last = history_of(record, 1)
+    if exit_status is None and last.starts and last.starts[0].end is not None:
+        exit_status = last.starts[0].returncode
+    before = next(iter(last.before.values()), None)
+    return _Case(read_file(Path(record.log), exit_status), record.name, facts, before)
 
 
 def _gpus(spec: str | None) -> GpuSet | None:

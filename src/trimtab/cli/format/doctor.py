@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from trimtab.cli.format.before import before_json, before_text
 from trimtab.cli.format.json import dump, findings_value
+from trimtab.engine.before import Before
 from trimtab.engine.command import LaunchCommand, apply_edits
 from trimtab.engine.logs import Log
 from trimtab.messages import msg
@@ -20,8 +22,10 @@ MOST_OTHERS = 4
 """Less likely causes that a terminal shows; JSON has them all."""
 
 
-def as_text(found: Diagnosis, log: Log, name: str, lang: str, *, colour: bool = False) -> str:
-    """Lines of text; never empty."""
+def as_text(
+    found: Diagnosis, log: Log, name: str, lang: str, *, colour: bool = False, before: Before | None = None
+) -> str:
+    """Lines of text; never empty. `before`: the minutes before its crash, for a server of this host."""
     findings = found.report.findings
     lines: list[str] = []
     if found.cause is None:
@@ -30,6 +34,9 @@ def as_text(found: Diagnosis, log: Log, name: str, lang: str, *, colour: bool = 
         lines += _one(finding, found.command, lang, colour=colour)
     if len(findings) > 1 + MOST_OTHERS:
         lines.append(msg("{n} less likely findings: --json shows them", n=len(findings) - 1 - MOST_OTHERS).text(lang))
+    if before is not None:
+        lines.append(msg("before: {sentence}", sentence=before.sentence).text(lang))
+        lines += [f"  {line}" for line in before_text(before, lang)]
     return "\n".join(lines) + "\n"
 
 
@@ -65,7 +72,7 @@ def fixed_command(found: Reported, command: LaunchCommand | None) -> str | None:
     return _KEY.sub(r"\1***", after.strip())
 
 
-def as_json(found: Diagnosis, log: Log, name: str, lang: str) -> str:
+def as_json(found: Diagnosis, log: Log, name: str, lang: str, before: Before | None = None) -> str:
     """Schema trimtab.findings/1, likeliest first; a fix edits `command`, and `after` is what it makes of it."""
     value: dict[str, Any] = findings_value(found.report, lang, found.vllm)
     for shown, finding in zip(value["findings"], found.report.findings, strict=True):
@@ -75,4 +82,6 @@ def as_json(found: Diagnosis, log: Log, name: str, lang: str) -> str:
             shown["fix"]["after"] = fixed_command(finding, found.command)
     value["command"] = _KEY.sub(r"\1***", found.command.source.text) if found.command else None
     value["log"] = {"name": name, "lines": log.lines, "phase": log.facts.phase, "served": log.facts.served}
+    if before is not None:
+        value["before"] = before_json(before, lang)
     return dump(value)
