@@ -24,7 +24,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from cases import CASES, Case
+from case import Case
+from cases import CASES
 from models import copy
 from trim import TRIMMED, trim
 

@@ -1,0 +1,168 @@
+"""What is wrong with the model's files, or the hub."""
+
+from __future__ import annotations
+
+import models as m
+from case import SERVED, asks, chat, serve
+
+MODEL_FILES = (
+    serve("model-path-missing", "model-not-found", "a directory that is not there", model="/models/absent"),
+    serve("model-relative", "model-not-found", "a relative path that is no directory", model="models/absent/deep"),
+    serve(
+        "model-without-config",
+        "model-not-found",
+        "a directory without config.json",
+        prepare=m.without("config.json"),
+    ),
+    serve(
+        "model-config-broken",
+        "model-config-invalid",
+        "config.json cut in the middle",
+        prepare=m.text("config.json", '{"architectures": ["LlamaForCausalLM"], "hidden'),
+    ),
+    serve(
+        "model-config-lfs",
+        "model-config-invalid",
+        "config.json is an LFS pointer",
+        prepare=m.text("config.json", m.LFS_POINTER),
+    ),
+    serve(
+        "hub-offline",
+        "hub-offline",
+        "a hub id while the hub is switched off",
+        model="acme/llama-8b",
+        env={"HF_HUB_OFFLINE": "1"},
+    ),
+    serve(
+        "hub-unreachable",
+        "hub-offline",
+        "a hub that refuses connections",
+        model="acme/llama-8b",
+        env={"HF_ENDPOINT": "http://127.0.0.1:9"},
+        wait_s=60,
+    ),
+    serve(
+        "hub-name-unresolved",
+        "hub-offline",
+        "a hub whose name is not found",
+        model="acme/llama-8b",
+        env={"HF_ENDPOINT": "http://hub.invalid"},
+        wait_s=60,
+    ),
+    serve(
+        "hub-proxy-dead",
+        "hub-offline",
+        "a proxy that does not answer",
+        model="acme/llama-8b",
+        env={"HTTPS_PROXY": "http://127.0.0.1:9"},
+        wait_s=60,
+    ),
+    serve(
+        "tokenizer-missing",
+        "tokenizer-unloadable",
+        "no tokenizer files",
+        prepare=m.without("tokenizer.json", "tokenizer_config.json"),
+    ),
+    serve(
+        "tokenizer-broken",
+        "tokenizer-unloadable",
+        "tokenizer.json cut",
+        prepare=m.text("tokenizer.json", '{"version": "1.0", "trunc'),
+    ),
+    serve(
+        "tokenizer-lfs",
+        "weights-lfs-pointer",
+        "tokenizer.json is an LFS pointer",
+        prepare=m.text("tokenizer.json", m.LFS_POINTER),
+    ),
+    serve(
+        "tokenizer-class-unknown",
+        "tokenizer-unloadable",
+        "a tokenizer class that nobody has",
+        prepare=m.edit("tokenizer_config.json", tokenizer_class="NoSuchTokenizer"),
+    ),
+    serve(
+        "tokenizer-path-missing",
+        "tokenizer-unloadable",
+        "a tokenizer path that is not there",
+        "--tokenizer",
+        "/models/absent-tokenizer",
+    ),
+    serve("weights-truncated", "weights-incomplete", "half of the weights", prepare=m.truncated),
+    serve(
+        "weights-lfs",
+        "weights-lfs-pointer",
+        "the weights are an LFS pointer",
+        prepare=m.text("model.safetensors", m.LFS_POINTER),
+    ),
+    serve("weights-missing", "weights-incomplete", "no weights", prepare=m.without("model.safetensors")),
+    serve("weights-shape", "weights-mismatch", "a config of another size", prepare=m.edit(intermediate_size=1024)),
+    serve("weights-name", "weights-mismatch", "a config of more layers", prepare=m.edit(num_hidden_layers=32)),
+    serve(
+        "architecture-unknown",
+        "model-not-in-vllm",
+        "an architecture that vLLM lacks",
+        prepare=m.edit(architectures=["NoSuchForCausalLM"]),
+    ),
+    serve(
+        "architecture-absent",
+        "model-not-in-vllm",
+        "no architecture in config.json",
+        prepare=m.edit(architectures=None),
+    ),
+    serve(
+        "model-type-unknown",
+        "transformers-too-old",
+        "a model type that Transformers lacks",
+        prepare=m.edit(model_type="llama9"),
+    ),
+    serve(
+        "config-key-missing",
+        "model-config-invalid",
+        "a needed key is missing",
+        prepare=m.edit(num_attention_heads="nine"),
+    ),
+    serve(
+        "rope-broken",
+        "model-config-invalid",
+        "rope scaling without its factor",
+        prepare=m.edit(rope_parameters={"rope_type": "yarn"}),
+    ),
+    serve(
+        "remote-code",
+        "trust-remote-code-missing",
+        "a model with code of its own",
+        prepare=m.edit(model_type="own", auto_map={"AutoConfig": "configuration_own.OwnConfig"}),
+    ),
+    serve(
+        "quantization-method-unknown",
+        "quant-format-mismatch",
+        "a method that vLLM lacks",
+        prepare=m.edit(quantization_config={"quant_method": "magic", "bits": 4}),
+    ),
+    serve(
+        "quantization-fp8-cpu",
+        "quant-format-mismatch",
+        "FP8 weights on a CPU",
+        prepare=m.edit(quantization_config={"quant_method": "fp8", "activation_scheme": "dynamic"}),
+    ),
+    serve(
+        "gguf-short",
+        "gguf-file-unusable",
+        "a GGUF file that ends after its header",
+        model="MODEL/short.gguf",
+        prepare=m.broken_gguf,
+    ),
+    serve("gguf-none", "gguf-file-unusable", "a file that is no GGUF", model="MODEL/none.gguf", prepare=m.broken_gguf),
+    serve("gguf-absent", "model-not-found", "a GGUF path that is not there", model="MODEL/absent.gguf"),
+    serve(
+        "template-syntax",
+        "flag-value-invalid",
+        "a template with an error",
+        "--chat-template",
+        "MODEL/t.jinja",
+        *SERVED,
+        prepare=m.text("t.jinja", "{% for m in messages %}{{ m.content "),
+        during=asks(chat),
+    ),
+)
