@@ -12,6 +12,7 @@ from trimtab.cli.plan_check import checked
 from trimtab.errors import UsageError
 from trimtab.facts.catalogue.lookup import find_model
 from trimtab.facts.gpu import parse_gpus
+from trimtab.facts.model import read_model
 from trimtab.plan.estimate import TOKEN_BOUND_S
 from trimtab.plan.kinds import kinds as kinds_of_cards
 from trimtab.plan.memory.card import Card, cards_of
@@ -272,3 +273,32 @@ def test_throughput_asks_for_as_many_at_once_as_vllm_itself() -> None:
     made = plan(task(QWEN, "H200"), Wish(input_tokens=1024, output_tokens=256, prefer="throughput"))
     assert "--max-num-seqs 1024" in words(made)
     assert made.holds >= 1024
+
+
+def test_a_model_that_this_vllm_does_not_know_names_one_that_does() -> None:
+    made = plan(task("Qwen/Qwen3.5-9B", "H100", "0.11"), Wish(8192, 1))
+    assert made.verdict == "unsupported"
+    assert "0.17.0 does" in str(made.reasons[0])
+    assert str(made.alternatives[0].what) == "vLLM 0.33.0 instead of 0.11"
+
+
+def test_a_model_that_is_not_known_is_judged_by_nobody() -> None:
+    model = read_model(
+        {"architectures": ["NoSuchForCausalLM"], "model_type": "no_such", "max_position_embeddings": 4096}
+    )
+    mine = Task("m", "m", model, cards_of(parse_gpus("H100")), "0.33", {})
+    made = plan(mine, Wish(2048, 1))
+    assert (made.fits, made.verdict, made.alternatives) == (False, "unknown", ())
+    assert "not known of the model" in str(made.reasons[0])
+    assert plan_if_fits(mine, Wish(2048, 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus"),
+    [("baichuan-inc/Baichuan2-7B-Chat", "H100"), ("BAAI/bge-m3", "T4"), ("google/gemma-3-4b-it", "2xT4")],
+)
+def test_the_linter_has_nothing_to_mend_in_rarer_plans(model: str, gpus: str) -> None:
+    """Code of the checkpoint's own, no cache, neither kind of 16 bit; a chat template is not a plan's to give."""
+    made = plan(task(model, gpus), Wish(2048, 4))
+    assert made.fits, made.reasons
+    assert {f.rule.code for f in checked(made, parse_gpus(gpus)).findings} <= {"CMD308"}

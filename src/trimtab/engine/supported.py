@@ -176,6 +176,11 @@ def least_capability(method: str, version: str, *, asked: bool = False) -> int:
     return min(found, default=0)
 
 
+OWN_TYPES = frozenset(
+    {"baichuan", "bailing_moe", "chatglm", "internlm2", "internvl_chat", "kimi_k2", "kimi_vl", "minimax_text_01"}
+)
+"""Model types that no Transformers read (4.57.6, 5.24.0) has, and whose checkpoints bring their own config or tokenizer
+classes."""
 LOWEST_CAPABILITY: tuple[tuple[Release, int], ...] = (((0, 20), 75), ((0,), 70))
 """From which release on vLLM's CUDA wheels and images are built for which capability and newer ones: 7.0 from 0.2.0's
 setup.py to 0.19's docker/Dockerfile (`torch_cuda_arch_list`) and installation page, 7.5 in those of 0.20.0."""

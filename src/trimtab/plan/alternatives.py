@@ -15,7 +15,7 @@ from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.outcome import Alternative
 from trimtab.plan.search import BATCHES, Try, budget_of, command_of, first_fit
 from trimtab.plan.splits import SIZES
-from trimtab.plan.unsupported import newest_that_runs, too_old, with_release
+from trimtab.plan.unsupported import newest_that_runs, too_old, unknown_model, with_release
 from trimtab.plan.variants import has_fp8_cache, variants
 from trimtab.plan.wish import Task, Wish
 
@@ -42,8 +42,9 @@ def alternatives(task: Task, wish: Wish) -> tuple[Alternative, ...]:
 
 
 def _other_release(task: Task, wish: Wish) -> Alternative | None:
-    """The newest vLLM that is built for the cards, where this one is not."""
-    version = newest_that_runs(task) if too_old(task) is not None else None
+    """The newest vLLM that is built for the cards, where this one is not or does not know the model."""
+    refused = too_old(task) or unknown_model(task)
+    version = newest_that_runs(task) if refused is not None else None
     if version is None:
         return None
     other = replace(task, version=version)

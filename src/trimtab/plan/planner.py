@@ -39,6 +39,8 @@ def plan(task: Task, wish: Wish) -> Plan:
     """
     task, wish = _settled(task, wish)
     refusal = unsupported(task)
+    if not _known(task):
+        return _unjudged(task, wish)
     found = _searched(task, wish)
     best, nearest, lost = found.best, found.nearest, found.lost
     if best is not None and refusal is None:
@@ -53,10 +55,23 @@ def plan(task: Task, wish: Wish) -> Plan:
 def plan_if_fits(task: Task, wish: Wish) -> Plan | None:
     """The same where it fits, without looking for what else would do."""
     task, wish = _settled(task, wish)
-    if unsupported(task) is not None:
+    if unsupported(task) is not None or not _known(task):
         return None
     found = _searched(task, wish)
     return None if found.best is None else _fitting(task, wish, found.best, found.lost)
+
+
+def _known(task: Task) -> bool:
+    """Whether the memory model can judge it."""
+    return bool(task.model.layers) and not task.model.missing
+
+
+def _unjudged(task: Task, wish: Wish) -> Plan:
+    """Of a model whose memory is not known: one try, of which the verdict says what is missing."""
+    shown = search(task, _wishes(task, wish)[0]).nearest
+    if shown is None:
+        raise _no_split(task, wish)
+    return replace(_made(task, shown, ()), refusal=unsupported(task))
 
 
 def _searched(task: Task, wish: Wish) -> Searched:

@@ -198,7 +198,10 @@ def _dtype(case: Case) -> _Told:
 
 
 def _remote_code(case: Case) -> _Told:
-    return msg("the checkpoint brings its own code (auto_map) and this vLLM does not know the model"), "config.json"
+    text = msg(
+        "the checkpoint's config, tokenizer or model is Python of its own: read it first, and pin it by --revision"
+    )
+    return text, "config.json"
 
 
 def _cpu_space(case: Case) -> Message:

@@ -8,6 +8,7 @@ import msgspec
 
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.flags import FlagTable
+from trimtab.engine.supported import OWN_TYPES
 from trimtab.messages import Message, msg
 from trimtab.plan.dtypes import dtype_needed
 from trimtab.plan.estimate import TOKEN_BOUND_S, Estimate, estimate
@@ -201,7 +202,7 @@ def _judged(space: Space, split: Split, tokens: int, *, eager: bool | None) -> T
     dtype = None if task.on_cpu else dtype_needed(task.model, task.cards[0].capability)
     if dtype is not None:
         flags["dtype"] = dtype
-    if task.remote_code:
+    if task.remote_code or task.model.model_type in OWN_TYPES:
         flags["trust_remote_code"] = True
     flags |= task.pinned
     env: dict[str, str] = {}

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from trimtab.engine.supported import least_capability, lowest_capability, newest_for
+from trimtab.engine.supported import (
+    first_release,
+    least_capability,
+    lowest_capability,
+    newest_for,
+    unregistered,
+)
 from trimtab.messages import Message, msg
 from trimtab.plan.wish import Task
 
@@ -23,9 +29,22 @@ def too_old(task: Task) -> Message | None:
     )
 
 
+def unknown_model(task: Task) -> Message | None:
+    """Why this vLLM has no code for the model where a later one has; None where it has."""
+    architecture = task.model.architecture
+    if "model_impl" in task.pinned or not unregistered(architecture, task.version):
+        return None
+    return msg(
+        "vLLM {version} does not know {architecture}; {first} does",
+        version=task.version,
+        architecture=architecture,
+        first=first_release(architecture) or "",
+    )
+
+
 def unsupported(task: Task) -> Message | None:
     """Why vLLM would refuse these cards for this model; None where it would not."""
-    old = too_old(task)
+    old = too_old(task) or unknown_model(task)
     asked = task.pinned.get("quantization")
     method = asked if isinstance(asked, str) else task.model.quantisation.method if task.model.quantisation else None
     if old is not None or method is None or task.cards[0].vendor != "nvidia":

@@ -241,6 +241,8 @@ def _columns(text: str) -> int:
 
 
 def _does_not_fit(plan: Plan, lang: str) -> str:
+    if plan.verdict == "unknown":
+        return msg("Whether this fits cannot be told.").text(lang)
     if plan.refusal is not None:
         return msg("vLLM does not run this on {cards} x {card}.", cards=len(plan.budget.cards),
                    card=plan.budget.cards[0].name).text(lang)  # fmt: skip

@@ -3,7 +3,8 @@
 What it does: marks `--dtype float` and `--dtype float32`.
 Why it matters: weights and KV cache take twice the memory of 16 bit, and most attention back ends do not take them.
 How to fix: write `auto`, or `bfloat16` on compute capability 8.0 and newer, or `half`.
-When to ignore: when 32 bit is wanted, for a small embedding model or a numerical comparison.
+When to ignore: when 32 bit is wanted, for a small embedding model or a numerical comparison. Silent where nothing else
+    runs: Gemma 2 and 3 and GLM-4 below compute capability 8.0.
 Sources: vllm/config/model.py (_STR_DTYPE_TO_TORCH_DTYPE maps "float" to torch.float32), vLLM 0.26.
 """
 
@@ -12,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.messages import msg
+from trimtab.plan.dtypes import FLOAT32_INSTEAD
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Grade, Rule, Severity
 
 
 def check(context: CommandContext) -> Iterator[Finding]:
     use = context.command.last("dtype")
-    if use is None or use.value not in ("float", "float32"):
+    if use is None or use.value not in ("float", "float32") or _needed(context):
         return
     yield Finding(
         msg(
@@ -29,6 +31,14 @@ def check(context: CommandContext) -> Iterator[Finding]:
         use.value_span or use.span,
         context.set_value(use, "auto", Grade.UNSAFE),
     )
+
+
+def _needed(context: CommandContext) -> bool:
+    """Whether neither kind of 16 bit runs: the cards have no bfloat16, and vLLM runs the model in no float16."""
+    if context.gpus is None or context.model is None:
+        return False
+    capability = context.require_capability()
+    return capability is not None and capability < (8, 0) and context.model.model_type in FLOAT32_INSTEAD
 
 
 RULE = Rule(

@@ -28,7 +28,7 @@ def check(context: CommandContext) -> Iterator[Finding]:
     report = case.budget() if case else None
     if case is None or report is None or report.verdict not in ("fits", "unsafe_headroom"):
         return
-    if seqs <= report.capacity.num_blocks:
+    if seqs <= report.capacity.num_blocks or not report.layout.groups:  # an encoder keeps no cache
         return
     value = case.largest("max_num_seqs", range(1, seqs), lambda b: b.settings.max_num_seqs <= b.capacity.num_blocks)
     yield Finding(

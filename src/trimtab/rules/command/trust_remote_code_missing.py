@@ -14,14 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trimtab.engine.supported import OWN_TYPES
 from trimtab.messages import msg
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
-
-OWN_TYPES = frozenset(
-    {"baichuan", "bailing_moe", "chatglm", "internlm2", "internvl_chat", "kimi_k2", "kimi_vl", "minimax_text_01"}
-)
-"""Model types that no Transformers has, and whose checkpoints bring their own config or tokenizer classes."""
 
 
 def check(context: CommandContext) -> Iterator[Finding]:
