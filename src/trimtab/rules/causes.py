@@ -21,6 +21,8 @@ class Cause(StrEnum):
     OOM_PROFILE = "oom-profile"
     # It fails in the sampler's or pooler's dry run of max_num_seqs requests; not in a graph's capture.
     OOM_SAMPLER_WARMUP = "oom-sampler-warmup"
+    # It fails while the KV cache itself is made: its size was given, or others took memory after the profile run.
+    OOM_KV_CACHE = "oom-kv-cache"
     # It fails while CUDA graphs are captured, after the KV cache has taken its share.
     OOM_GRAPH_CAPTURE = "oom-graph-capture"
     # It fails while requests are served, after the server was ready.

@@ -100,7 +100,9 @@ def diagnose(log: Log, facts: DoctorFacts | None = None, selection: Selection | 
 
 
 def _of_clients(log: Log, found: list[Reported], context: LogContext, selection: Selection | None) -> list[Reported]:
-    """What the log tells of refused requests, where no log rule named the same cause."""
+    """What the log tells of refused requests, where no log rule named the same cause; a start that failed had none."""
+    if not log.facts.served and any(f.severity is Severity.ERROR and f.rule.name != FALLBACK for f in found):
+        return []
     command = context.launch.command if context.launch else None
     named = {f.rule.cause for f in found}
     report = judge_log(log, command=command, vllm=context.version, selection=selection)

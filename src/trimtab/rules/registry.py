@@ -194,6 +194,7 @@ RULES: dict[str, str] = {
     "LOG010": "log.requests_preempted_again_and_again",
     "LOG011": "log.memory_changed_while_profiling",
     "LOG012": "log.state_blocks_below_sequences",
+    "LOG013": "log.kv_cache_above_free_memory",
     "LOG020": "log.log_ends_in_profile_run",
     "LOG021": "log.log_ends_in_graph_capture",
     "LOG030": "log.host_memory_exhausted",

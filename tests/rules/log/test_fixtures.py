@@ -13,7 +13,7 @@ from trimtab.rules.doctor import diagnose
 from trimtab.rules.rule import Severity
 
 LOGS = Path(__file__).parents[2] / "fixtures" / "logs"
-ROOMS = ("cpu", "h200-starts", "h200")
+ROOMS = ("cpu", "h200-starts", "h200", "h200-ends")
 ROWS = [
     {**json.loads(line), "room": room}
     for room in ROOMS

@@ -29,6 +29,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"(?i:mla|attention|attn|kv[_ ]cache)\S*.*(?:is not supported on this device|temporarily disabled "
         r"on|requires? (?:an? )?"
         r"(?:native fp8|SM\d+|fp8_ds_mla|the packed))",
+        r"KV cache is not supported with (?P<with>MLA.{0,80})",
         r"No KV cache layout satisfies|attention backends share no supported KV cache block size",
         r"Invalid attention backend|(?:attention )?backend '?\w+'? (?:is|does) not support",
         r"Requires compute capability of 8 or above|No valid MLA|Cannot use FLASH\w+ backend because",

@@ -26,7 +26,8 @@ def check(context: LogContext) -> Iterator[Finding]:
     swap = context.first(TOO_LARGE)
     hit = context.first(
         r"invalid device ordinal|Invalid device id|device >= 0 && device < num_gpus",
-        r"local[_ ]rank (?P<rank>\d+) is out of bounds|visible device ordinal \S+ is out of range|max local gpu count",
+        r"local[_ ]rank (?P<rank>\d+) is out of bounds(?! for 0 )",
+        r"visible device ordinal \S+ is out of range|max local gpu count",
         r"(?:number of|assigned) (?:visible|physical) ?\w* ?devices|exceeds assigned_physical_gpu_ids|index "
         r"\S+ is out of range.*"
         r"devices visible|Physical device \S+ for logical device \S+ is not visible|exceeds the total number "

@@ -26,7 +26,7 @@ LOWER = msg("lower --gpu-memory-utilization by 0.03 to 0.05", zh="请把 --gpu-m
 
 def check(context: LogContext) -> Iterator[Finding]:
     found = shortage(context)
-    if found is None or found.stage not in (Stage.CAPTURE, Stage.KV_CACHE):
+    if found is None or found.stage is not Stage.CAPTURE:
         return
     share = lower_utilization(context, found.lacking_gib, found.total_gib)
     yield context.finding(

@@ -10,6 +10,8 @@ from trimtab.rules.rule import Severity
 
 MOST_SAID = 240
 _NAMES = re.compile(r"^(?:[A-Za-z_][\w.]*(?:Error|Exception|Warning|NotFound)\w*: )+")
+_REPORT = re.compile(r"^\d+ validation errors? for \w+ +(?:(?:Value|Assertion) error, )?| \[type=\w+,? .*$")
+"""What pydantic puts around the sentence of a check."""
 _END = re.compile(r"[.!?](?= |$)|; ")
 
 
@@ -27,7 +29,7 @@ def said(hit: Hit) -> str:
     text = hit.entry.text
     start = max((e.end() for e in _END.finditer(text, 0, hit.match.start())), default=0)
     end = next((e.start() for e in _END.finditer(text, hit.match.end())), len(text))
-    sentence = _NAMES.sub("", text[start:end].strip())
+    sentence = _REPORT.sub("", _NAMES.sub("", text[start:end].strip()))
     return sentence if len(sentence) <= MOST_SAID else f"{sentence[: MOST_SAID - 3]}..."
 
 
