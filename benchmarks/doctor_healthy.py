@@ -1,10 +1,10 @@
 """Whether the doctor leaves healthy logs alone: real ones, and mutations of them.
 
 Usage: python benchmarks/doctor_healthy.py [DIRECTORY ...] [--json] [--mutations N] [--seed N]
-Directories hold logs of servers that started and served or ended as asked (default: those of the tests, and
-../shared/logs/h200); files whose name tells a failure are passed over. A mutation inserts ordinary warnings of vLLM
-(data/ordinary_warnings.tsv: version, file, text), lets two workers write at once, or cuts lines out or off. Goal: no
-finding of the severity error in any of them.
+Directories hold logs (default: those of the tests, and ../shared/logs/h200). An index.jsonl beside them says by `kind`
+which are healthy; without one, files whose name tells a failure are passed over. A mutation inserts ordinary warnings
+of vLLM (data/ordinary_warnings.tsv: version, file, text), lets two workers write at once, or cuts lines out or off.
+Goal: no finding of the severity error in any of them.
 """
 
 from __future__ import annotations
@@ -68,8 +68,17 @@ MUTATIONS: tuple[Mutation, ...] = (warned, interleaved, cut)
 def healthy_logs(places: list[Path]) -> dict[str, list[str]]:
     """Name -> lines."""
     files = [file for place in places for file in sorted(place.rglob("*.log"))]
-    chosen = [f for f in files if not any(part in f.name for part in FAILED)]
+    chosen = [f for f in files if is_healthy(f)]
     return {f.name: f.read_text(encoding="utf-8", errors="replace").split("\n") for f in chosen}
+
+
+def is_healthy(file: Path) -> bool:
+    """What the index beside it says of the log, else what its name does."""
+    index = file.with_name("index.jsonl")
+    if index.exists():
+        rows = map(json.loads, index.read_text(encoding="utf-8").splitlines())
+        return any(row["kind"] == file.stem and row["healthy"] for row in rows)
+    return not any(part in file.name for part in FAILED)
 
 
 def errors(lines: list[str]) -> list[str]:

@@ -79,3 +79,20 @@ def test_what_cannot_be_worked_on(words: list[str], tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "  -> " in done.stderr
     assert done.stdout == ""
+
+
+def test_a_client_s_error_text_is_judged_by_the_client_rules() -> None:
+    done = doctor("-", "--json", text="openai.AuthenticationError: Error code: 401 - {'error': 'Unauthorized'}\n")
+    assert done.returncode == 1
+    first = json.loads(done.stdout)["findings"][0]
+    assert first["code"].startswith("CLT")
+    assert first["line"] == 1
+
+
+def test_requests_that_a_serving_server_refused_are_no_failure_of_its() -> None:
+    text = (
+        "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:286] vLLM API server version 0.26.0\n"
+        "(APIServer pid=1) INFO:     Application startup complete.\n"
+        '(APIServer pid=1) INFO:     10.0.0.1:5 - "POST /v1/chat/completions HTTP/1.1" 401 Unauthorized\n'
+    )
+    assert doctor("-", text=text).returncode == 0

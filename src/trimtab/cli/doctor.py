@@ -71,9 +71,16 @@ def run(
 def _case(subject: str | None, exit_status: int | None, facts: DoctorFacts) -> _Case:
     """`-` is standard input; a file is a log; any other word is a server's name, none the newest server."""
     if subject == "-":
-        return _Case(read_log(chunks(sys.stdin.buffer), exit_status), "-", facts)
+        if sys.stdin is None:
+            raise UsageError(
+                msg("standard input is closed", zh="标准输入已关闭"),
+                hint=msg("Name a log file: trimtab doctor server.log", zh="请指定日志文件：trimtab doctor server.log"),
+            )
+        log = read_log(chunks(sys.stdin.buffer), exit_status)
+        return _Case(log, "-", facts)
     if subject is not None and ("/" in subject or Path(subject).exists()):
-        return _Case(read_file(Path(subject), exit_status), subject, facts)
+        log = read_file(Path(subject), exit_status)
+        return _Case(log, subject, facts)
     return _server(subject, exit_status, facts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +15,7 @@ from trimtab.rules.causes import Cause
 from trimtab.rules.clients import judge_log
 from trimtab.rules.command.context import CommandContext
 from trimtab.rules.lint import LintFacts, context_of, lint, no_model
-from trimtab.rules.log.context import LogContext
+from trimtab.rules.log.context import POSSIBLE, LogContext
 from trimtab.rules.log.launch import cards_of, launch_of, ranks_of
 from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Report, Reported, Selection, run
@@ -95,7 +95,7 @@ def diagnose(log: Log, facts: DoctorFacts | None = None, selection: Selection | 
     report = run(registry.rules(Subject.LOG), context, selection)
     found = [_checked(f, context.launch, guessed=known.gpus is None) for f in report.findings]
     found += _of_clients(log, found, context, selection)
-    ranked = Report(tuple(_ranked(found, log)), report.not_judged)
+    ranked = Report((*_ranked(found, log), *_linted(found, context.launch)), report.not_judged)
     return Diagnosis(ranked, context.launch.command if context.launch else None, context.version)
 
 
@@ -139,13 +139,33 @@ def _checked(found: Reported, launch: CommandContext | None, *, guessed: bool) -
     return found if after <= before else msgspec.structs.replace(found, fix=None)
 
 
+def _linted(findings: Sequence[Reported], launch: CommandContext | None) -> list[Reported]:
+    """What the linter holds against the launch, where the log's own rules know no cause: as warnings, for a hint."""
+    unknown = any(f.rule.name == FALLBACK for f in findings)
+    if launch is None or not unknown or any(_names_a_cause(f) for f in findings):
+        return []
+    found = [f for f in _findings(launch.command.source.text, launch, launch.gpus) if f.severity is Severity.ERROR]
+    return [
+        msgspec.structs.replace(f, severity=Severity.WARNING, confidence=POSSIBLE, line=None, column=None)
+        for f in found
+    ]
+
+
+def _names_a_cause(found: Reported) -> bool:
+    return found.severity is Severity.ERROR and found.rule.name != FALLBACK
+
+
 def _errors(text: str, launch: CommandContext, *, guessed: bool) -> set[str]:
     gpus = launch.gpus
     if guessed and gpus is not None:
         ranks = ranks_of(read_commands(text, None, arity).commands)
         gpus = msgspec.structs.replace(gpus, members=((ranks, gpus.gpu),))
+    return {f.rule.code for f in _findings(text, launch, gpus) if f.severity is Severity.ERROR}
+
+
+def _findings(text: str, launch: CommandContext, gpus: GpuSet | None) -> tuple[Reported, ...]:
     facts = LintFacts(vllm=launch.version, gpus=gpus, host_gib=launch.host_gib, model_of=lambda command: launch.model)
-    return {f.rule.code for f in lint(text, facts=facts).report.findings if f.severity is Severity.ERROR}
+    return lint(text, facts=facts).report.findings
 
 
 def _ranked(findings: Iterable[Reported], log: Log) -> list[Reported]:
@@ -154,7 +174,7 @@ def _ranked(findings: Iterable[Reported], log: Log) -> list[Reported]:
     What an earlier start died of is no error where the newest one serves or has a cause of its own.
     """
     found = list(findings)
-    named = [f for f in found if f.severity is Severity.ERROR and f.rule.name != FALLBACK]
+    named = [f for f in found if _names_a_cause(f)]
     if named:
         found = [f for f in found if f.rule.name != FALLBACK]
     begin = log.facts.begin_line

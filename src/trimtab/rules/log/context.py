@@ -20,6 +20,8 @@ TROUBLE = (EntryKind.EXCEPTION, EntryKind.ERROR, EntryKind.PLAIN)
 """Where a failure's cause stands: lines without the logger's prefix are libraries', the kernel's, the container's."""
 EVERYWHERE = tuple(EntryKind)
 MOST_EVIDENCE = 4
+ASKED = (0, -2, -15, 130, 143)
+"""How a process ends that was asked to: by itself, or by Ctrl-C or SIGTERM."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -77,7 +79,7 @@ class LogContext(msgspec.Struct, frozen=True, dict=True):
     @property
     def failed(self) -> bool:
         """Whether the newest start shows an error and never served, or ended by one."""
-        if self.facts.exit_status not in (None, 0):
+        if self.facts.exit_status is not None and self.facts.exit_status not in ASKED:
             return True
         errors = [e for e in self.last_start if e.kind in (EntryKind.EXCEPTION, EntryKind.ERROR)]
         return bool(errors) and (not self.facts.served or any(_DEAD.search(e.text) for e in errors))
