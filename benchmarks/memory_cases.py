@@ -149,7 +149,8 @@ def given_of(row: Mapping[str, Any], flags: dict[str, Any]) -> Given:
         env["VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"] = "0"
     if "lora enabled (unsloth)" in other:
         flags |= {"enable_lora": True, "max_lora_rank": UNSLOTH_LORA_RANK}
-    offline = row["file"] != "public" or row["id"] in reasons("offline.csv")
+    served = row["file"] == "public" or "vllm serve" in row["notes"]
+    offline = not served or row["id"] in reasons("offline.csv")
     return Given(flags, env, "llm" if offline or "offline" in row["notes"].lower() or "unsloth" in other else "server")
 
 
