@@ -26,7 +26,8 @@ KEY = "sk-0123456789abcdefghij"
 STEP = Step(("vllm", "serve", "m"), "max-num-seqs", "8", "4", msg("less to keep"))
 CRASH = StateChanged(
     State.CRASHED, State.READY, msg("ended by SIGKILL"), 12.3456,
-    Diagnosis(errors=(f"ValueError: key {KEY}",), cause=msg("no memory"), step=STEP, data={"codes": ["LOG003"]}),
+    Diagnosis(errors=(f"ValueError: key {KEY}",), cause=msg("no memory"), step=STEP,
+    data={"codes": ["LOG003"], "cause": "oom-run"}),
 )  # fmt: skip
 READY = StateChanged(State.READY, State.COMPILING, msg("answered with a token"), 3.0, None)
 SERVER = {"name": "fake", "base_url": "http://127.0.0.1:8000/v1"}
@@ -79,7 +80,7 @@ def test_a_webhook_gets_the_event_with_its_diagnosis(tmp_path: Path) -> None:
     assert (crash["event"], crash["previous"], crash["reason"]) == ("crashed", "ready", "ended by SIGKILL")
     assert (crash["name"], crash["base_url"], crash["since_start_s"]) == ("fake", SERVER["base_url"], 12.346)
     assert crash["diagnosis"] == {
-        "cause": "no memory", "errors": ["ValueError: key ***"], "codes": ["LOG003"],
+        "cause": "no memory", "cause_id": "oom-run", "errors": ["ValueError: key ***"], "codes": ["LOG003"],
         "step": {"flag": "max-num-seqs", "before": "8", "after": "4", "why": "less to keep"},
     }  # fmt: skip
 

@@ -23,7 +23,7 @@ import msgspec
 from trimtab.errors import HostError
 from trimtab.messages import Message, msg
 from trimtab.supervisor.journal import Journal
-from trimtab.supervisor.launching import StateChanged
+from trimtab.supervisor.launching import Diagnosis, StateChanged
 from trimtab.supervisor.states import State
 
 SCHEMA = "trimtab.event/1"
@@ -73,16 +73,8 @@ class Teller:
             self._thread.join(self._to.close_s)
 
     def _told(self, event: StateChanged) -> dict[str, Any]:
-        found = event.diagnosis
-        diagnosis: dict[str, Any] | None = None
-        if found is not None and (found.cause is not None or found.errors) and event.state is not State.READY:
-            cause = str(found.cause) if found.cause is not None else ""
-            diagnosis = {"cause": cause, "errors": list(found.errors), **found.data}
-            if found.step is not None:
-                step = found.step
-                diagnosis["step"] = {
-                    "flag": step.flag, "before": step.before, "after": step.after, "why": str(step.why),
-                }  # fmt: skip
+        known = event.diagnosis is not None and event.diagnosis.told is not None and event.state is not State.READY
+        diagnosis = _diagnosis(event.diagnosis) if event.diagnosis is not None and known else None
         said = {"event": event.state.value, "previous": event.previous.value, "reason": str(event.reason)}
         return {
             "schema": SCHEMA, "at": time.time(), "since_start_s": round(event.at_s, 3), **self._server,
@@ -111,6 +103,18 @@ class Teller:
             journal = Journal(self._home)
             journal.append(NOTE, reason=str(failed), data={"event": event["event"]})
             journal.close()
+
+
+def _diagnosis(found: Diagnosis) -> dict[str, Any]:
+    """`cause` is a sentence, `cause_id` its name among the doctor's causes."""
+    shown: dict[str, Any] = dict(found.data)
+    shown |= {"cause_id": found.data.get("cause"), "cause": str(found.told), "errors": list(found.errors)}
+    if found.suggestion is not None:
+        shown["suggestion"] = str(found.suggestion)
+    if found.step is not None:
+        step = found.step
+        shown["step"] = {"flag": step.flag, "before": step.before, "after": step.after, "why": str(step.why)}
+    return shown
 
 
 def run_listener(command: str, body: bytes, event: Mapping[str, Any], bound_s: float) -> Message | None:

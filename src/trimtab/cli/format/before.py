@@ -35,7 +35,8 @@ def before_text(before: Before, lang: str) -> list[str]:
         return []
     widths = [max(map(len, column)) for column in shown]
     rows = zip(*shown, strict=True)
-    return ["  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True)) for row in rows]
+    lines = ("  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True)) for row in rows)
+    return [line.rstrip() for line in lines]
 
 
 def before_json(before: Before, lang: str) -> dict[str, Any]:
