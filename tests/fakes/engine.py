@@ -73,7 +73,8 @@ class Core:
 
 def be_core(told: argparse.Namespace) -> None:
     if told.worker:
-        subprocess.Popen([sys.executable, "-S", "-c", "import sys; sys.stdin.read()"], stdin=sys.stdin)
+        worker = subprocess.Popen([sys.executable, "-S", "-c", "import signal; signal.pause()"])
+        threading.Thread(target=lambda: os._exit(worker.wait() and 1), daemon=True).start()
     while sys.stdin.readline():
         time.sleep(told.token_s)
         print("token", flush=True)

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from trimtab.supervisor import registry
 from trimtab.supervisor.happenings import Limits
 from trimtab.supervisor.journal import read_journal
 from trimtab.supervisor.launching import Callbacks, LogSeen, Start, StateChanged
-from trimtab.supervisor.process import members
+from trimtab.supervisor.process import GUARD_BOUND_S, members
 from trimtab.supervisor.states import State
 from trimtab.supervisor.stopping import Stop
 from trimtab.supervisor.supervisor import failure, supervise
@@ -233,3 +234,13 @@ def test_port_taken_is_free_again(tmp_path: Path) -> None:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", run.spec.port))
     wait_for(lambda: seen_state(tmp_path, "stopped"))
+
+
+def test_orphans_of_orphans_are_asked_as_soon_as_they_are_seen(tmp_path: Path) -> None:
+    run = Run(spec(tmp_path, "--core", "--worker"))
+    run.until("ready")
+    began = time.monotonic()
+    os.kill(run.record().engine_pid, signal.SIGKILL)
+    assert run.outcome().state is State.CRASHED
+    assert time.monotonic() - began < GUARD_BOUND_S
+    gone(run)

@@ -111,17 +111,17 @@ def _reap(engine: int) -> int | None:
 def _end_the_rest(bound_s: float) -> None:
     """Ask the engine's orphans to end, then kill them; on return none is our child."""
     began = time.monotonic()
-    asked = False
+    asked: set[int] = set()  # the children of an orphan become ours when it ends: later ones are asked too
     while True:
         _reap(0)
         left = _children()
         if not left:
             return
         late = time.monotonic() - began > bound_s
-        if late or not asked:
-            for pid in left:
+        for pid in left:
+            if late or pid not in asked:
                 _signal(pid, signal.SIGKILL if late else signal.SIGTERM)
-            asked = True
+        asked.update(left)
         select.select([], [], [], 0.02)
 
 
