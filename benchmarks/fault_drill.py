@@ -5,9 +5,9 @@ own). Usage:
 
     python -m benchmarks.fault_drill [--share 1.0] [--restarts 1000] [--only NAME] [--json FILE]
 
-`--share 0.1` does a tenth of each fault. A witness file, written by the supervising process after each journal entry
-and read back after each fault, tells which states the journal must hold. Prints the table of docs/reliability.md; exit
-code 1 when anything was left over, lost or late.
+`--share 0.1` does a tenth of each fault; Ctrl-C goes on to the next one. A witness file, written by
+the supervising process after each journal entry and read back, tells which states the journal must hold. Prints the
+table of docs/reliability.md; exit code 1 when anything was left over, lost or late.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class Server:
 
     def _begin(self) -> subprocess.Popen[bytes]:
         argv = [sys.executable, "-m", "benchmarks.fault_drill", "--supervise", str(self.state_dir), "--", *self.knobs]
-        out = {"stdout": subprocess.DEVNULL, "stderr": (self.state_dir.with_name("stderr")).open("ab")}
-        return subprocess.Popen(argv, cwd=TOP, env=self.env, **out)  # type: ignore[call-overload, no-any-return]
+        with self.state_dir.with_name("stderr").open("ab") as said:
+            return subprocess.Popen(argv, cwd=TOP, env=self.env, stdout=subprocess.DEVNULL, stderr=said)
 
     def begin_again(self) -> None:
         self.child.wait()
@@ -161,16 +161,19 @@ def served(root: Path, *knobs: str, env: dict[str, str] | None = None) -> Iterat
 
 def repeat(row: Row, server: Server, times: int, fault: Callable[[Server], object]) -> Row:
     """The fault so many times, each on a server that serves; after each one its old processes are looked for."""
-    for _ in range(times):
-        before, count = server.record, server.readies()
-        fault(server)
-        again_s = server.await_ready(count + 1, BOUND_S)
-        row.times += 1
-        row.late += again_s is None
-        row.again_s.append(again_s if again_s is not None else BOUND_S)
-        row.orphans += len(members(before.group, before.mark))
-        if again_s is None:
-            return row
+    try:
+        for _ in range(times):
+            before, count = server.record, server.readies()
+            fault(server)
+            again_s = server.await_ready(count + 1, BOUND_S)
+            row.times += 1
+            row.late += again_s is None
+            row.again_s.append(again_s if again_s is not None else BOUND_S)
+            row.orphans += len(members(before.group, before.mark))
+            if again_s is None:
+                break
+    except KeyboardInterrupt:
+        row.note = "interrupted"
     row.lost += server.lost()
     return row
 
@@ -294,7 +297,7 @@ def restarts(root: Path, times: int) -> Row:
         row = repeat(Row("restarts of one server"), server, times, lambda server: server.api().kill())
         rss = psutil.Process(server.child.pid).memory_info().rss / 2**20
         files = psutil.Process(server.child.pid).num_fds()
-        row.note = f"afterwards {rss:.0f} MiB, {files} open files"
+        row.note = f"{row.note} afterwards {rss:.0f} MiB, {files} open files".strip()
         return row
 
 
@@ -354,6 +357,7 @@ def main() -> int:
     told = parser.parse_args()
     if told.supervise:
         return supervise_here(told.supervise, told.knobs)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started it in the background
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as root:
         for name, (times, drill) in DRILLS.items():

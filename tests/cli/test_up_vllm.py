@@ -32,12 +32,12 @@ def home(tmp_path: Path, cpu_engine: Engine, demo_model: Path) -> Path:
 
 
 @contextmanager
-def demo(home: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+def demo(home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """`trimtab up --demo` until it serves; its report is in the file."""
     report = home / "report"
     with report.open("w") as out:
         child = subprocess.Popen(
-            [sys.executable, "-m", "trimtab", "up", "--demo"], env=environment(home), stdout=out,
+            [sys.executable, "-m", "trimtab", "up", "--demo", *options], env=environment(home), stdout=out,
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:
@@ -78,7 +78,7 @@ def test_the_demo_serves_and_its_snippets_work(home: Path) -> None:
 
 @pytest.mark.timeout(STARTS_WITHIN_S)
 def test_an_engine_killed_in_service_is_told_and_leaves_nothing(home: Path) -> None:
-    with demo(home) as (child, _):
+    with demo(home, "--no-restart") as (child, _):
         seen = record(home, "ready")
         assert seen is not None
         core = next(
