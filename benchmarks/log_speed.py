@@ -3,6 +3,7 @@
 Usage: python benchmarks/log_speed.py [--json] [--gib N]
 Three forms: as vLLM writes it, as kubectl hands it on, and one where every hundredth line is a warning. A start stands
 first and an out-of-memory in service last. Goals: 1 GB within 15 s, a normal log within 300 ms (median of 9).
+On a machine that does other things too, the processor's seconds tell what the clock hides.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def stream(form: str, size: int) -> Iterator[bytes]:
     yield wrap(END)
 
 
-def large(form: str, size: int) -> tuple[float, str]:
-    """Seconds to read and diagnose, and what was named first."""
+def large(form: str, size: int) -> tuple[float, float, str]:
+    """Seconds to read and diagnose, by the clock and of the processor, and what was named first."""
     chunks = stream(form, size)
     first = next(chunks)  # the chunks are made here, before the clock starts
 
@@ -96,10 +97,10 @@ def large(form: str, size: int) -> tuple[float, str]:
         yield first
         yield from chunks
 
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     found = diagnose(read_log(rest()))
     cause = found.cause
-    return time.perf_counter() - began, cause.rule.name if cause else "-"
+    return time.perf_counter() - began, time.process_time() - worked, cause.rule.name if cause else "-"
 
 
 def normal() -> float:
@@ -122,13 +123,17 @@ def main() -> int:
     figures = {form: large(form, size) for form in FORMS}
     seconds = normal()
     if options.json:
-        large_s = {form: {"seconds": round(s, 2), "cause": cause} for form, (s, cause) in figures.items()}
+        large_s = {
+            form: {"seconds": round(s, 2), "processor_s": round(cpu, 2), "cause": cause}
+            for form, (s, cpu, cause) in figures.items()
+        }
         print(json.dumps({"bytes": size, "large": large_s, "normal_s": round(seconds, 3)}, indent=1))
     else:
-        for form, (s, cause) in figures.items():
-            print(f"{form:9} {size / 1e9:.2f} GB in {s:5.1f} s, {size / 1e6 / s:5.0f} MB/s, names {cause}")
+        for form, (s, cpu, cause) in figures.items():
+            rate = f"{size / 1e6 / s:.0f} MB/s"
+            print(f"{form:9} {size / 1e9:.2f} GB in {s:.1f} s ({cpu:.1f} s of the processor), {rate}, names {cause}")
         print(f"normal log {seconds * 1000:.0f} ms with the program's start")
-    slow = max(s for s, _ in figures.values()) > BYTES_GOAL_S * options.gib or seconds > NORMAL_GOAL_S
+    slow = max(s for s, _, _ in figures.values()) > BYTES_GOAL_S * options.gib or seconds > NORMAL_GOAL_S
     return int(slow)
 
 
