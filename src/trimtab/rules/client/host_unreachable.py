@@ -21,7 +21,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 NAMES = (
     r"name or service not known|nodename nor servname|name does not resolve|temporary failure in name resolution",
-    r"ENOTFOUND|EAI_AGAIN|getaddrinfo failed|\[Errno (?:-[235]|11001)\]",
+    r"\bENOTFOUND|EAI_AGAIN|getaddrinfo failed|\[Errno (?:-[235]|11001)\]",
     r"could not resolve host\b|no such host|NameResolutionError|failed to resolve|dns error",
 )
 ROUTES = (

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
@@ -41,11 +42,18 @@ def check(context: LogContext) -> Iterator[Finding]:
             zh="此 vLLM 没有 {flag} {name}；可用的有 {known}",
             flag=flag,
             name=hit["name"],
-            known=", ".join(n.strip(" '\"") for n in listed[1].split(","))[:400],
+            known=nearest(hit["name"], listed[1]),
         )
     else:
         message = msg("this vLLM has no {flag} {name}", zh="此 vLLM 没有 {flag} {name}", flag=flag, name=hit["name"])
     yield context.finding(hit, message, SURE)
+
+
+def nearest(name: str, listed: str) -> str:
+    """The names most like it, of many; all where they are few."""
+    names = [n.strip(" '\"") for n in listed.split(",")]
+    near = get_close_matches(name, names, 4, 0.3)
+    return ", ".join(names) if len(names) <= 6 or not near else ", ".join([*near, "..."])
 
 
 RULE = Rule(

@@ -49,13 +49,24 @@ _CHECKED = re.compile(
 )
 
 
+_NAMED = re.compile(
+    r"derived max_model_len|tensor[ _]parallel[ _]size|max_num_batched_tokens|quantization (?:method|is)|rope_|LoRA"
+    r"|[Mm]odel architectures?|[Rr]epo(?:sitory)? (?:ID|id)|GGUF|multi-?modal|[Ss]peculat|available GPUs|GPU memory"
+)
+"""What rules of their own read: a shape says less than they do."""
+
+
 def in_configuration(context: LogContext, *patterns: str) -> Hit | None:
     """The first refusal of these shapes by a check of the configuration: told by its traceback, or before any load."""
     for pattern in patterns:
         for hit in context.find(pattern, EntryKind.EXCEPTION):
             entry = hit.entry
             placed = any(_CONFIGURATION.search(frame) for frame in entry.frames)
-            if _CHECKED.match(entry.text) and (placed or (not entry.frames and entry.phase is None)):
+            if (
+                _NAMED.search(entry.text) is None
+                and _CHECKED.match(entry.text)
+                and (placed or (not entry.frames and entry.phase is None))
+            ):
                 return hit
     return None
 
