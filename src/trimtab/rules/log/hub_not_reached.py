@@ -45,8 +45,8 @@ def check(context: LogContext) -> Iterator[Finding]:
     if found is None or context.first(REFUSED):
         return
     hit, confidence = found
-    if confidence == POSSIBLE and hit.entry.phase is not None:
-        return
+    if confidence == POSSIBLE and (hit.entry.phase is not None or not context.facts.starts):
+        return  # without a start around it, it is a client's word
     yield context.finding(
         hit,
         msg(
