@@ -58,6 +58,14 @@ def test_a_taken_port_and_who_has_it(home: Path, model: Path, python: Path) -> N
     assert "pytest" in found["message"]
 
 
+@pytest.mark.parametrize(
+    "words", [("--port", "99999"), ("--port", "x"), ("--host", "no-such-host.invalid", "--port", "8000")]
+)
+def test_an_address_that_is_none_is_not_called_taken(home: Path, model: Path, python: Path, words: tuple[str]) -> None:
+    done = trimtab(home, "check", "--engine-python", str(python), "--json", "--", "vllm", "serve", str(model), *words)
+    assert "HST301" not in codes(done)
+
+
 def test_pointers_instead_of_weights(home: Path, model: Path, python: Path) -> None:
     (model / "model.safetensors").write_text(POINTER)
     done = trimtab(home, "check", str(model), "--engine-python", str(python), "--json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +35,10 @@ def test_one_line_in_the_words_of_many_clients(wording: dict[str, Any]) -> None:
     found = judge_text(wording["text"].splitlines()).findings
     assert found
     assert (found[0].rule.cause or found[0].rule.name) in wording["causes"]
+
+
+def test_a_long_text_is_judged_in_a_second() -> None:
+    lines = [f"error {'tool choice model localhost refused ' * 100} {'x' * n}" for n in range(1000)]
+    began = time.process_time()
+    judge_text(lines)
+    assert time.process_time() - began < 5.0

@@ -79,8 +79,10 @@ def _cards(command: LaunchCommand) -> int:
 
 
 def _address(command: LaunchCommand) -> tuple[str, int | None]:
+    """As the command has them; a port that is none is lint's to tell of."""
     text = os.path.expandvars(command.get("port") or "")
-    return os.path.expandvars(command.get("host") or "127.0.0.1"), int(text) if text.isdecimal() else None
+    port = int(text) if text.isdecimal() and len(text) < 6 else 0
+    return os.path.expandvars(command.get("host") or "127.0.0.1"), port if 0 < port < 65536 else None
 
 
 def _read(file: Path) -> HostRecord:

@@ -38,11 +38,13 @@ SWAP_USED_UNTIL = (0, 11)
 CPU_SPACE = "VLLM_CPU_KVCACHE_SPACE"
 
 
-def require_sound_host(launch: Launch, host: str, port: int | None, *, force: bool) -> None:
+def require_sound_host(
+    launch: Launch, host: str, port: int | None, *, devices: tuple[str, ...] = (), force: bool
+) -> None:
     """Warnings on stderr. HostError with all errors of this host for the launch; with `force` they are warnings too."""
     packages = packages_of(launch.engine, on_cpu=launch.engine.kind == "cpu")
     wanted = wanted_of(launch.command, packages, launch.cards, host, port)
-    report = preflight(look_at(wanted, packages))
+    report = preflight(look_at(msgspec.structs.replace(wanted, devices=devices), packages))
     errors = []
     for found in report.findings:
         if found.severity is Severity.INFO:
@@ -165,7 +167,9 @@ def _port_holder(wanted: Wanted, state: Path) -> PortHolder | None:
     if is_free(wanted.host, wanted.port):
         return PortHolder(server=server) if server is not None else None
     found = holder(wanted.port)
-    return PortHolder(pid=found.pid if found else 0, command=found.command if found else "", server=server)
+    if found is None:
+        return None  # nobody listens: the address is none of this host, which the start itself says
+    return PortHolder(pid=found.pid, command=found.command, server=server)
 
 
 def with_hub(wanted: Wanted) -> Wanted:

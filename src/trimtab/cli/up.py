@@ -161,7 +161,7 @@ def _prepared(subject: str | None, rest: list[str] | None, wanted: Wanted, *, de
 def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
     """Start the engine under supervision and stay; 0 when told to stop. EngineError when it failed or crashed."""
     host, port = _address(launch.command, place)
-    require_sound_host(launch, host, port, force=place.force)
+    require_sound_host(launch, host, port, devices=place.devices, force=place.force)
     if launch.plan is not None:
         print(plan_format.text(launch.plan, lang()), flush=True)
     wish = registry.Wish(

@@ -64,13 +64,15 @@ class Packages(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the launch asks of the host; defaults where it says nothing. `cards`: how many it takes, 0 on a CPU."""
+    """What the launch asks of the host; defaults where it says nothing. `cards`: how many it takes, 0 on a CPU;
+    `devices`: those that the user chose, by index or UUID."""
 
     model: str | None = None
     host: str = "127.0.0.1"
     port: int | None = None
     ranks: int = 1
     cards: int = 0
+    devices: tuple[str, ...] = ()
     utilization: float | None = None
     weights_bytes: int | None = None
     pinned_bytes: int = 0  # swap space, offloaded weights and caches

@@ -112,6 +112,6 @@ def _command(pid: int | None) -> str:
         return ""
     try:
         process = psutil.Process(pid)
-        return " ".join(process.cmdline())[:200] or process.name()
+        return " ".join(" ".join(process.cmdline()).split())[:200] or process.name()
     except psutil.Error:
         return ""

@@ -120,10 +120,18 @@ def _cards(found: Gpus, seen: Seen, servers: Mapping[int, str]) -> tuple[Card, .
 
 
 def _disks(asked: Asked, root: Path) -> tuple[Disk, ...]:
-    places = {"models": asked.cache, "state": asked.state, "temporary": Path(tempfile.gettempdir())}
+    places = {"models": asked.cache, "state": asked.state}
     if asked.weights is not None:
         places["weights"] = asked.weights
-    return tuple(look_at(use, path, root) for use, path in places.items())
+    return (*(look_at(use, path, root) for use, path in places.items()), _temporary(root))
+
+
+def _temporary(root: Path) -> Disk:
+    """Where Python, and so vLLM, makes its temporary files: the first of its candidates that can be written to."""
+    try:
+        return look_at("temporary", Path(tempfile.gettempdir()), root)
+    except FileNotFoundError as error:
+        return Disk(use="temporary", path=os.environ.get("TMPDIR") or "/tmp", writable=False, reason=str(error))
 
 
 def _limits(seen: Seen, threads: tuple[int, int] | None) -> Limits:

@@ -49,8 +49,8 @@ def see_processes() -> Seen:
     threads, me = 0, os.getuid()
     for process in psutil.process_iter(("cmdline", "name", "ppid", "num_threads", "uids")):
         about = process.info
-        words = " ".join(about["cmdline"] or ()) or about["name"] or ""
-        commands[process.pid] = words[:COMMAND_LENGTH]
+        words = " ".join(" ".join(about["cmdline"] or ()).split()) or about["name"] or ""
+        commands[process.pid] = words[:COMMAND_LENGTH]  # a title that was set is padded with blanks
         parents[process.pid] = about["ppid"] or 0
         if about["uids"] is not None and about["uids"].real == me:
             threads += about["num_threads"] or 0

@@ -23,7 +23,7 @@ PATTERNS = (
     r"failed to (?:transform|convert|compile) .{0,30}(?:grammar|schema|regex|choices)",
     r"grammar error:|unimplemented keys|invalid (?:json )?(?:grammar|schema)(?: specification)?",
     r"regex uses unsupported|invalid regex|unsupported regex",
-    r"only use one kind of (?:guided|structured)|unsupported structured output backend|guided_decoding_backend",
+    r"only use one kind of|unsupported structured output backend|guided_decoding_backend",
     r"(?:response_format|json_schema|structured_outputs?|guided_\w+).{0,60}(?:not supported|unsupported|must|"
     r"required|invalid|cannot|missing)",
     r"error serializing (?:guided|structured)|schema .{0,60}(?:too complex|unsupported|not supported)",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import msgspec
 
 from trimtab.engine.logs import EntryKind, Log
 
-MOST_STATEMENTS = 4000
-MOST_LINE = 4000
-WHOLE_LINES = 400
-"""Of a text that are read whatever they say: a client's error is short."""
+MOST_LINE = 1000
+FIRST_TEXT, LAST_TEXT = 40_000, 20_000
+"""Characters of the first and of the last statements that are judged: rules look through all of it often."""
+WHOLE_LINES, WRAPPED_LINES = 200, 60
+"""Of a text that are read whatever they say, and that are also read in pairs: a client's error is short."""
+_DIGITS = re.compile(r"\d+")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _NOTE = re.compile(r"\b(?:DEBUG|INFO|WARNING) \d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \[")
 """vLLM's own notes and warnings are no failed requests; uvicorn's lines ("INFO:     ...") are in another form."""
@@ -69,8 +73,8 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 def read_statements(lines: Iterable[str]) -> tuple[Statement, ...]:
-    """The lines in order and each once; from WHOLE_LINES on only those that may tell something, with the one after
-    each (a message is often wrapped), and the first of them where there are very many."""
+    """The lines in order, each once whatever its numbers; from WHOLE_LINES on only those that may tell something, with
+    the one after each (a message is often wrapped), and the first and last of them where there are very many."""
     found: dict[str, Statement] = {}
     told = False
     for number, line in enumerate(lines, 1):
@@ -81,10 +85,30 @@ def read_statements(lines: Iterable[str]) -> tuple[Statement, ...]:
         if not told and not before and number > WHOLE_LINES:
             continue
         statement = _statement(line[:MOST_LINE], number)
-        found.setdefault(statement.text, statement)
-        if len(found) >= MOST_STATEMENTS:
-            break
-    return tuple(found.values())
+        found.setdefault(_shape(statement), statement)
+    return _bounded(found.values())
+
+
+def _shape(statement: Statement) -> str:
+    """Status and text without its numbers: what is told again differs by time, port and request alone."""
+    return f"{statement.status} {_DIGITS.sub('0', statement.text)}"
+
+
+def _bounded(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The first and the last of them, by their length."""
+    first: list[Statement] = []
+    last: deque[Statement] = deque()
+    size = kept = 0
+    for statement in statements:
+        size += len(statement.text)
+        if size <= FIRST_TEXT:
+            first.append(statement)
+            continue
+        last.append(statement)
+        kept += len(statement.text)
+        while kept > LAST_TEXT:
+            kept -= len(last.popleft().text)
+    return (*first, *last)
 
 
 def statements_of_log(log: Log) -> tuple[Statement, ...]:
@@ -98,17 +122,18 @@ def statements_of_log(log: Log) -> tuple[Statement, ...]:
     for entry in log.of(EntryKind.EXCEPTION, EntryKind.ERROR, EntryKind.PLAIN):
         for text in (*entry.frames, entry.text):
             if text and _TELLING.search(text[:MOST_LINE]):
-                found.setdefault(text, _statement(text[:MOST_LINE], entry.line))
+                statement = _statement(text[:MOST_LINE], entry.line)
+                found.setdefault(_shape(statement), statement)
     for access in log.accesses:
         text = f"{access.count} x {access.path} -> {access.status}"
         found.setdefault(text, Statement(text, access.line, access.status, "", access.path))
-    return tuple(sorted(found.values(), key=lambda s: s.line or 0))[:MOST_STATEMENTS]
+    return _bounded(sorted(found.values(), key=lambda s: s.line or 0))
 
 
 def joined(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """Pairs of neighbouring lines as one: a message is often wrapped, and its two halves quoted."""
+    """Pairs of neighbouring lines as one, in a short text: a message is often wrapped, and its two halves quoted."""
     before: Statement | None = None
-    for statement in statements:
+    for statement in islice(statements, WRAPPED_LINES):
         if before is not None and before.line is not None and statement.line == before.line + 1:
             text = f"{before.text.rstrip().rstrip(_ENDS)} {statement.text.lstrip().lstrip(_ENDS)}"
             yield msgspec.structs.replace(before, text=text)

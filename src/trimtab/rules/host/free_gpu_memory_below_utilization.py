@@ -25,7 +25,8 @@ def check(context: HostContext) -> Iterator[Finding]:
     util = record.wanted.utilization
     if util is None or not record.on_gpu:
         return
-    chosen = sorted(record.cards, key=lambda card: card.index)
+    named = record.wanted.devices
+    chosen = [card for card in record.cards if not named or str(card.index) in named or card.uuid in named]
     if record.wanted.cards:
         chosen = sorted(chosen, key=lambda card: -card.free_bytes)[: record.wanted.cards]
     for card in chosen:
@@ -75,6 +76,10 @@ RULE = Rule(
         ),
     ),
     good=(
+        Example(
+            '{"cards": [{"index": 0, "total_bytes": 100, "free_bytes": 9}, {"index": 1, "total_bytes": 100, '
+            '"free_bytes": 99}], "wanted": {"cards": 2, "devices": ["1"], "utilization": 0.9}}\n',
+        ),
         Example(
             '{"cards": [{"index": 0, "name": "NVIDIA A10", "total_bytes": 23686744637, "free_bytes": '
             '23300197580}], "wanted": {"cards": 1, "utilization": 0.9}}\n',
