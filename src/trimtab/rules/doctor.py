@@ -100,8 +100,12 @@ def diagnose(log: Log, facts: DoctorFacts | None = None, selection: Selection | 
 
 
 def _of_clients(log: Log, found: list[Reported], context: LogContext, selection: Selection | None) -> list[Reported]:
-    """What the log tells of refused requests, where no log rule named the same cause; a start that failed had none."""
-    if not log.facts.served and any(f.severity is Severity.ERROR and f.rule.name != FALLBACK for f in found):
+    """What the log tells of refused requests, where no log rule named the same cause; a start that failed had none.
+
+    A log rule that only thinks its cause possible does not tell a failed start from a client's own text.
+    """
+    known = [f for f in found if f.severity is Severity.ERROR and f.rule.name != FALLBACK]
+    if not log.facts.served and any((f.confidence or 1.0) > POSSIBLE for f in known):
         return []
     command = context.launch.command if context.launch else None
     named = {f.rule.cause for f in found}
