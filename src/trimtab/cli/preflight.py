@@ -28,7 +28,7 @@ from trimtab.rules.preflight import preflight
 from trimtab.rules.rule import Severity
 from trimtab.rules.runner import release
 from trimtab.supervisor import registry
-from trimtab.supervisor.ports import holder, is_free
+from trimtab.supervisor.ports import holder, is_free, require_address
 
 if TYPE_CHECKING:
     from trimtab.cli.launch import Launch
@@ -166,9 +166,13 @@ def _port_holder(wanted: Wanted, state: Path) -> PortHolder | None:
     server = next((record.name for record in registry.live(state) if record.port == wanted.port), None)
     if is_free(wanted.host, wanted.port):
         return PortHolder(server=server) if server is not None else None
+    try:
+        require_address(wanted.host)
+    except HostError:
+        return None  # no address of this host: the start itself says so
     found = holder(wanted.port)
     if found is None:
-        return None  # nobody listens: the address is none of this host, which the start itself says
+        return None
     return PortHolder(pid=found.pid, command=found.command, server=server)
 
 
