@@ -67,12 +67,12 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct', 'attention_backend': 'FLASHMLA'}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct', 'attention_backend': 'FLASHMLA'}\n"
             "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] ValueError: Selected backend "
             "AttentionBackendEnum.FLASHMLA is not valid for this configuration. Reason: ['compute "
             "capability not supported']\n",
             at="line 3: ValueError: Selected backend",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct",
         ),
     ),
     good=(Example("INFO 11-30 03:43:16 [cuda.py:1] Using AttentionBackendEnum.FLASH_ATTN backend.\n"),),

@@ -59,12 +59,12 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.6.6\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct'}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct'}\n"
             "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. "
             "Your Tesla T4 GPU has compute capability 7.5. You can use float16 instead by explicitly "
             "setting the`dtype` flag in CLI, for example: --dtype=half.\n",
             at="line 3: ValueError: Bfloat16",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --dtype half",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --dtype half",
         ),
     ),
     good=(Example("(EngineCore pid=7) INFO 11-30 03:43:10 [gpu_model_runner.py:1] Starting to load model\n"),),

@@ -76,18 +76,18 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct'}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct'}\n"
             "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] ValueError: To serve at least one "
             "request with the model's max seq len (131072), 16.0 GiB KV cache is needed, which is larger "
-            "than the available KV cache memory (3.18 GiB). Based on the available memory, the estimated "
+            "than the available KV cache memory (2.87 GiB). Based on the available memory, the estimated "
             "maximum model length is 26050. Try increasing `gpu_memory_utilization` or decreasing "
             "`max_model_len` when initializing the engine.\n",
             at="line 3: ValueError: To serve at least one request",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 26048",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --max-model-len 26048",
         ),
         Example(
-            "ValueError: The model's max seq len (29000) is larger than the maximum number of tokens "
-            "that can be stored in KV cache (23648). Try increasing `gpu_memory_utilization` or "
+            "ValueError: The model's max seq len (27500) is larger than the maximum number of tokens "
+            "that can be stored in KV cache (21712). Try increasing `gpu_memory_utilization` or "
             "decreasing `max_model_len` when initializing the engine.\n"
         ),
     ),
@@ -97,6 +97,6 @@ RULE = Rule(
             "and 1.713532 seconds\n"
             "(EngineCore pid=7) INFO 11-30 03:43:16 [kv_cache_utils.py:1] GPU KV cache size: 46,592 tokens\n"
         ),
-        Example("INFO 11-30 03:43:16 [x.py:1] Maximum concurrency for 29000 tokens per request: 1.82x\n"),
+        Example("INFO 11-30 03:43:16 [x.py:1] Maximum concurrency for 27500 tokens per request: 1.82x\n"),
     ),
 )

@@ -50,15 +50,17 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct', 'tensor_parallel_size': 2}\n"
-            "Failed: Cuda error /workspace/csrc/custom_all_reduce.cuh:455 'invalid argument'\n",
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct', 'tensor_parallel_size': 2}\n"
+            "Failed: Cuda error /src/csrc/custom_all_reduce.cuh:368 'invalid argument'\n",
             at="line 3: Failed: Cuda error",
-            fixed=("vllm serve meta-llama/Llama-3.1-8B-Instruct --tensor-parallel-size 2 --disable-custom-all-reduce"),
+            fixed=(
+                "vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --tensor-parallel-size 2 --disable-custom-all-reduce"
+            ),
         ),
     ),
     good=(
         Example(
-            "WARNING 11-30 03:43:16 [custom_all_reduce.py:144] Custom allreduce is disabled because your "
+            "WARNING 11-30 03:43:16 [custom_all_reduce.py:151] Custom allreduce is disabled because your "
             "platform lacks GPU P2P capability.\n"
         ),
     ),

@@ -65,7 +65,7 @@ RULE = Rule(
     ),
     good=(
         Example(
-            "(EngineCore pid=7) INFO 11-30 03:43:16 [shm_broadcast.py:548] No available shared memory "
+            "(EngineCore pid=7) INFO 11-30 03:43:16 [shm_broadcast.py:542] No available shared memory "
             "broadcast block found in 60 seconds. This typically happens when some processes are hanging "
             "or doing some time-consuming work (e.g. compilation).\n"
         ),

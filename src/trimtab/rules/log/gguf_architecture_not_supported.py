@@ -55,7 +55,7 @@ RULE = Rule(
     bad=(
         Example("ValueError: GGUF model with architecture deepseek2 is not supported yet.\n"),
         Example("RuntimeError: Unknown gguf model_type: nosuch\n"),
-        Example("RuntimeError: Failed to map GGUF parameters (356): ['blk.0.x']\n"),
+        Example("RuntimeError: Failed to map GGUF parameters (411): ['blk.0.x']\n"),
     ),
     good=(Example("INFO 11-30 03:43:16 [gguf_loader.py:1] load_format=gguf\n"),),
 )

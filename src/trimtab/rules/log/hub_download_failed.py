@@ -55,7 +55,7 @@ RULE = Rule(
     bad=(
         Example(
             "OSError: Consistency check failed: file should be of size 4976698672 but has size 3221225472 "
-            "(model-00001-of-00004.safetensors).\n"
+            "(model-00001-of-00006.safetensors).\n"
         ),
         Example(
             "huggingface_hub.errors.HfHubHTTPError: 429 Client Error: Too Many Requests for url: "

@@ -64,8 +64,8 @@ RULE = Rule(
     sources=("https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/v1/engine/input_processor.py",),
     bad=(
         Example(
-            "ValueError: The decoder prompt contains a(n) image item with length 4641, which exceeds the "
-            "pre-allocated encoder cache size 3721. Please reduce the input size or increase the encoder "
+            "ValueError: The decoder prompt contains a(n) image item with length 5103, which exceeds the "
+            "pre-allocated encoder cache size 2950. Please reduce the input size or increase the encoder "
             "cache size by setting --limit-mm-per-prompt at startup.\n"
         ),
     ),

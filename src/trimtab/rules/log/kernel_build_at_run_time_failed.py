@@ -65,7 +65,7 @@ RULE = Rule(
             "RuntimeError: Could not find nvcc and default cuda_home='/usr/local/cuda' doesn't exist\n",
             at="line 1: RuntimeError: Could not find nvcc",
         ),
-        Example("/bin/sh: 1: :/usr/local/cuda-12.8/bin/nvcc: not found\nninja: build stopped: subcommand failed.\n"),
+        Example("/bin/sh: 1: :/opt/cuda/bin/nvcc: not found\nninja: build stopped: subcommand failed.\n"),
         Example(
             "RuntimeError: Failed to find C compiler. Please specify via CC environment variable or set "
             "triton.knobs.build.impl.\n"

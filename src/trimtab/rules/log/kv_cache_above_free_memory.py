@@ -65,7 +65,7 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct', 'kv_cache_memory_bytes': 171798691840}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct', 'kv_cache_memory_bytes': 171798691840}\n"
             "(EngineCore pid=7) INFO 11-30 03:43:15 [gpu_model_runner.py:2] Model loading took 14.99 GiB "
             "and 1.713532 seconds\n"
             "Traceback (most recent call last):\n"
@@ -73,21 +73,21 @@ RULE = Rule(
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.00 GiB. GPU 0 has a total "
             "capacity of 139.80 GiB of which 4.08 GiB is free.\n",
             at="line 6: torch.OutOfMemoryError",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct",
         ),
         Example(
             "Traceback (most recent call last):\n"
             '  File "vllm/worker/cache_engine.py", line 79, in _allocate_kv_cache\n'
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 136.00 MiB. GPU 0 has a total "
-            "capacity of 23.58 GiB of which 120.88 MiB is free.\n"
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 148.00 MiB. GPU 0 has a total "
+            "capacity of 31.36 GiB of which 97.25 MiB is free.\n"
         ),
     ),
     good=(
         Example(
             "Traceback (most recent call last):\n"
             '  File "vllm/v1/worker/gpu_worker.py", line 1, in capture_model\n'
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 136.00 MiB. GPU 0 has a total "
-            "capacity of 23.58 GiB of which 120.88 MiB is free.\n"
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 148.00 MiB. GPU 0 has a total "
+            "capacity of 31.36 GiB of which 97.25 MiB is free.\n"
         ),
     ),
 )

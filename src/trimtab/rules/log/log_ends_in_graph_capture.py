@@ -54,7 +54,7 @@ RULE = Rule(
     sources=("https://github.com/vllm-project/vllm/blob/v0.6.6/vllm/worker/model_runner.py",),
     bad=(
         Example(
-            "INFO 08-01 07:48:15 gpu_executor.py:102] # GPU blocks: 22982, # CPU blocks: 6241\n"
+            "INFO 08-01 07:48:15 gpu_executor.py:102] # GPU blocks: 20480, # CPU blocks: 5120\n"
             "INFO 08-01 07:48:18 model_runner.py:1225] CUDA graphs can take additional 1~3 GiB memory "
             "per GPU. If you are running out of memory, consider decreasing `gpu_memory_utilization` or "
             "enforcing eager mode.\n",

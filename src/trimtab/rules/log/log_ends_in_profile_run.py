@@ -55,7 +55,7 @@ RULE = Rule(
     sources=("https://github.com/vllm-project/vllm/blob/v0.6.6/vllm/worker/worker.py",),
     bad=(
         Example(
-            "INFO 06-26 07:48:15 model_runner.py:160] Loading model weights took 15.2075 GB\n",
+            "INFO 06-26 07:48:15 model_runner.py:1097] Loading model weights took 13.4966 GB\n",
             at="line 1: Loading model weights took",
         ),
     ),

@@ -59,8 +59,8 @@ RULE = Rule(
     sources=("https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/v1/worker/gpu_worker.py",),
     bad=(
         Example(
-            "AssertionError: Error in memory profiling. Initial free memory 82.94 GiB, current free "
-            "memory 90.17 GiB. This happens when other processes sharing the same container release GPU "
+            "AssertionError: Error in memory profiling. Initial free memory 66.20 GiB, current free "
+            "memory 71.83 GiB. This happens when other processes sharing the same container release GPU "
             "memory while vLLM is profiling during initialization.\n",
             at="line 1: AssertionError: Error in memory profiling",
         ),

@@ -51,7 +51,7 @@ RULE = Rule(
     sources=("https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/platforms/interface.py",),
     bad=(
         Example(
-            "ValueError: invalid literal for int() with base 10: 'MIG-4c60d78c-506f-5593-938d-a136eaa1fa52'\n",
+            "ValueError: invalid literal for int() with base 10: 'MIG-0a1b2c3d-1111-2222-3333-444455556666'\n",
             at="line 1: ValueError: invalid literal",
         ),
     ),

@@ -72,18 +72,18 @@ RULE = Rule(
             at="line 1: torch.AcceleratorError",
         ),
         Example(
-            "ValueError: Too large swap space. 16.00 GiB out of the 15.01 GiB total CPU memory is "
+            "ValueError: Too large swap space. 32.00 GiB out of the 30.90 GiB total CPU memory is "
             "allocated for the swap space.\n"
         ),
         Example(
-            "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:268, invalid usage, NCCL "
-            "version 2.21.5 ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on CUDA "
+            "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:317, invalid usage, NCCL "
+            "version 2.26.2 ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on CUDA "
             "device 1000\n"
         ),
     ),
     good=(
         Example(
-            "ValueError: Too large swap space. 4.00 GiB out of the 4.30 GiB total CPU memory is "
+            "ValueError: Too large swap space. 4.00 GiB out of the 5.10 GiB total CPU memory is "
             "allocated for the swap space.\n"
         ),
     ),

@@ -58,7 +58,7 @@ RULE = Rule(
     ),
     bad=(
         Example(
-            "ncclUnhandledCudaError: Call to CUDA function failed.\nNCCL version 2.18.1\n",
+            "ncclUnhandledCudaError: Call to CUDA function failed.\nNCCL version 2.19.3\n",
             at="line 1: ncclUnhandledCudaError",
         ),
     ),

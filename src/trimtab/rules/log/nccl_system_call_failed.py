@@ -48,8 +48,8 @@ RULE = Rule(
     sources=("https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html",),
     bad=(
         Example(
-            "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:268, unhandled system "
-            "error (run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5\n",
+            "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:317, unhandled system "
+            "error (run with NCCL_DEBUG=INFO for details), NCCL version 2.26.2\n",
             at="line 1: torch.distributed",
         ),
     ),

@@ -59,21 +59,21 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct', 'gpu_memory_utilization': 0.98}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct', 'gpu_memory_utilization': 0.98}\n"
             "(EngineCore pid=7) INFO 11-30 03:43:15 [gpu_model_runner.py:2] Model loading took 14.29 GiB "
             "and 1.713532 seconds\n"
             "(EngineCore pid=7) INFO 11-30 03:43:16 [kv_cache_utils.py:1] GPU KV cache size: 46,592 tokens\n"
             "Traceback (most recent call last):\n"
             '  File "vllm/v1/worker/gpu_worker.py", line 1, in capture_model\n'
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 136.00 MiB. GPU 0 has a total "
-            "capacity of 23.58 GiB of which 120.88 MiB is free.\n",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 148.00 MiB. GPU 0 has a total "
+            "capacity of 31.36 GiB of which 97.25 MiB is free.\n",
             at="line 7: torch.OutOfMemoryError",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --gpu-memory-utilization 0.95",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --gpu-memory-utilization 0.95",
         ),
         Example(
             "Capturing CUDA graph shapes:  60%|######    | 21/35\n"
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB. GPU 6 has a total "
-            "capacity of 44.53 GiB of which 448.00 KiB is free.\n"
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 MiB. GPU 3 has a total "
+            "capacity of 47.38 GiB of which 512.00 KiB is free.\n"
         ),
     ),
     good=(

@@ -81,11 +81,11 @@ RULE = Rule(
             "Traceback (most recent call last):\n"
             '  File "vllm/v1/worker/gpu_worker.py", line 1, in determine_available_memory\n'
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 924.00 MiB. GPU 0 has a total "
-            "capacity of 23.58 GiB of which 653.12 MiB is free.\n",
+            "capacity of 31.36 GiB of which 653.12 MiB is free.\n",
             at="line 4: torch.OutOfMemoryError",
         ),
         Example(
-            "INFO 06-26 07:48:15 model_runner.py:160] Loading model weights took 15.2075 GB\n"
+            "INFO 06-26 07:48:15 model_runner.py:1097] Loading model weights took 13.4966 GB\n"
             "Traceback (most recent call last):\n"
             '  File "vllm/v1/worker/worker.py", line 1, in determine_num_available_blocks\n'
             "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 31.25 GiB (GPU 0; 23.69 "

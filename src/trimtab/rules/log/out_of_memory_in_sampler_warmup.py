@@ -61,12 +61,12 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct'}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct'}\n"
             "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] RuntimeError: CUDA out of memory "
             "occurred when warming up sampler with 1024 dummy requests. Please try lowering "
             "`max_num_seqs` or `gpu_memory_utilization` when initializing the engine.\n",
             at="line 3: RuntimeError: CUDA out of memory occurred",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 256",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --max-num-seqs 256",
         ),
         Example(
             '  File "vllm/v1/worker/gpu_worker.py", line 1, in compile_or_warm_up_model\n'

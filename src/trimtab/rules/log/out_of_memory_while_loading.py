@@ -56,14 +56,14 @@ RULE = Rule(
             "(EngineCore pid=7) INFO 11-30 03:43:10 [gpu_model_runner.py:1] Starting to load model\n"
             "Traceback (most recent call last):\n"
             '  File "vllm/v1/worker/gpu_model_runner.py", line 1, in load_model\n'
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 80.00 MiB. GPU 0 has a total "
-            "capacity of 23.58 GiB of which 60.69 MiB is free.\n",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 118.00 MiB. GPU 0 has a total "
+            "capacity of 31.36 GiB of which 41.31 MiB is free.\n",
             at="line 4: torch.OutOfMemoryError",
         ),
         Example(
             "Exception in worker VllmWorkerProcess while processing method load_model.\n"
-            "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 14.62 "
-            "GiB total capacity; 14.1 GiB already allocated; 3.31 MiB free; 14.2 GiB reserved in total "
+            "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 34.00 MiB (GPU 0; 15.61 "
+            "GiB total capacity; 14.1 GiB already allocated; 5.12 MiB free; 14.2 GiB reserved in total "
             "by PyTorch)\n"
         ),
     ),

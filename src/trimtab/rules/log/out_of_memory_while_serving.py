@@ -60,7 +60,7 @@ RULE = Rule(
             "Traceback (most recent call last):\n"
             '  File "vllm/v1/worker/gpu_worker.py", line 1, in execute_model\n'
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
-            "capacity of 23.58 GiB of which 1.20 GiB is free.\n",
+            "capacity of 31.36 GiB of which 1.20 GiB is free.\n",
             at="line 4: torch.OutOfMemoryError",
         ),
     ),

@@ -50,7 +50,7 @@ RULE = Rule(
     sources=("https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/model_executor/models/config.py",),
     bad=(
         Example(
-            "INFO 11-30 03:43:16 [interface.py:1] Setting attention block size to 528 tokens to ensure "
+            "INFO 11-30 03:43:16 [interface.py:1] Setting attention block size to 672 tokens to ensure "
             "that attention page size is >= mamba page size.\n",
             at="line 1: Setting attention block size",
         ),

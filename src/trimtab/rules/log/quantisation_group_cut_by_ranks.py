@@ -81,7 +81,7 @@ RULE = Rule(
             at="line 1: ValueError: The input size",
         ),
         Example(
-            "ValueError: The output_size of gate's and up's weight = 192 is not divisible by weight "
+            "ValueError: The output_size of gate's and up's weight = 320 is not divisible by weight "
             "quantization block_n = 128.\n"
         ),
         Example(

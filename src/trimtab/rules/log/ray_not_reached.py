@@ -62,10 +62,10 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct', 'distributed_executor_backend': 'ray'}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct', 'distributed_executor_backend': 'ray'}\n"
             "ModuleNotFoundError: No module named 'ray'\n",
             at="line 3: ModuleNotFoundError",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --distributed-executor-backend mp",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --distributed-executor-backend mp",
         ),
     ),
     good=(Example("(EngineCore pid=7) INFO 11-30 03:43:10 [gpu_model_runner.py:1] Starting to load model\n"),),

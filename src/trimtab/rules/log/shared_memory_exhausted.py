@@ -60,9 +60,9 @@ RULE = Rule(
     bad=(
         Example(
             "host:41:77 [0] NCCL WARN Error while creating shared memory segment /dev/shm/nccl-Ab1 (size "
-            "7340384)\n"
+            "9637888)\n"
             "torch.distributed.DistBackendError: NCCL error in: "
-            "/pytorch/torch/csrc/distributed/c10d/NCCLUtils.hpp:268, unhandled system error\n",
+            "NCCLUtils.hpp:317, unhandled system error\n",
             at="line 1: host:41:77",
         ),
         Example("Fatal Python error: Bus error\n"),

@@ -52,11 +52,11 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct'}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct'}\n"
             "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] ValueError: max_num_seqs (1024) exceeds "
-            "available Mamba cache blocks (614). Each decode request requires one Mamba cache block.\n",
+            "available Mamba cache blocks (742). Each decode request requires one Mamba cache block.\n",
             at="line 3: ValueError: max_num_seqs",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 614",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --max-num-seqs 742",
         ),
     ),
     good=(

@@ -65,14 +65,14 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.9.1\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct'}\n"
-            "ValueError: Too large swap space. 4.00 GiB out of the 4.30 GiB total CPU memory is "
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct'}\n"
+            "ValueError: Too large swap space. 4.00 GiB out of the 5.10 GiB total CPU memory is "
             "allocated for the swap space.\n",
             at="line 3: ValueError: Too large swap space",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --swap-space 0",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --swap-space 0",
         ),
         Example(
-            "WARNING 06-20 config.py:1] Possibly too large swap space. 8.00 GiB out of the 19.53 GiB "
+            "WARNING 06-20 config.py:1] Possibly too large swap space. 12.00 GiB out of the 28.70 GiB "
             "total CPU memory is allocated for the swap space.\n"
         ),
     ),

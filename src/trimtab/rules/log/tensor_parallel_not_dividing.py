@@ -83,12 +83,12 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct', 'tensor_parallel_size': 3}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct', 'tensor_parallel_size': 3}\n"
             "pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig\n"
             "  Value error, Total number of attention heads (32) must be divisible by tensor parallel "
             "size (3). [type=value_error, input_value=ArgsKwargs((), {}), input_type=ArgsKwargs]\n",
             at="line 3: pydantic_core",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --tensor-parallel-size 2",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --tensor-parallel-size 2",
         ),
         Example("AssertionError: 151655 is not divisible by 4\n"),
     ),

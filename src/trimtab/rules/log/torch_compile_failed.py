@@ -52,11 +52,11 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct'}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct'}\n"
             "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] torch._inductor.exc.InductorError: "
             "LoweringException: AssertionError: n=3\n",
             at="line 3: torch._inductor",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --enforce-eager",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --enforce-eager",
         ),
     ),
     good=(

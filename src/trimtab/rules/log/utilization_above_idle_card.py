@@ -60,12 +60,12 @@ RULE = Rule(
         Example(
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
             "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
-            "'meta-llama/Llama-3.1-8B-Instruct', 'gpu_memory_utilization': 0.995}\n"
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct', 'gpu_memory_utilization': 0.995}\n"
             "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] ValueError: Free memory on device "
             "cuda:0 (138.27/139.8 GiB) on startup is less than desired GPU memory utilization (0.995, "
             "139.1 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.\n",
             at="line 3: ValueError: Free memory",
-            fixed="vllm serve meta-llama/Llama-3.1-8B-Instruct --gpu-memory-utilization 0.96",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --gpu-memory-utilization 0.96",
         ),
     ),
     good=(

@@ -49,7 +49,7 @@ RULE = Rule(
     sources=("https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/model_executor/model_loader/default_loader.py",),
     bad=(
         Example("RuntimeError: Cannot find any model weights with `/models/m`\n"),
-        Example("FileNotFoundError: No such file or directory: '/models/m/model-00003-of-00004.safetensors'\n"),
+        Example("FileNotFoundError: No such file or directory: '/models/m/model-00003-of-00006.safetensors'\n"),
     ),
     good=(Example("RuntimeError: Cannot find any model weights\n"),),
 )
