@@ -116,6 +116,17 @@ def test_a_server_of_this_host_by_name_and_without(home: Path, model: Path, pyth
     clear(ended, "is not running (stopped)", f"trimtab history {seen.name}")
 
 
+def test_one_that_is_being_started(home: Path, model: Path, python: Path) -> None:
+    words = (str(model), "--engine-python", str(python), "--no-verify", "--force")
+    with running(home, *words, knobs="--hold load") as child:
+        seen = wait_for(lambda: record(home, "loading"))
+        done = top(home, seen.name)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=30)
+    assert done.returncode == 2
+    clear(done, "does not serve yet", "trimtab logs -f")
+
+
 @pytest.mark.parametrize(
     ("subject", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +114,14 @@ def test_a_large_body_stays_cheap() -> None:
     begun = time.thread_time()
     assert read_vitals(body) == read(V1)
     assert time.thread_time() - begun < 0.25  # about 15 ms on an idle core, for 1.2 MB
+
+
+def test_the_words_of_a_real_server() -> None:
+    """vLLM 0.32.0 on a CPU, after its first request (31 tokens in, 1 out)."""
+    found = read((Path(__file__).parents[1] / "fixtures" / "metrics" / "cpu-0.32.txt").read_text(encoding="utf-8"))
+    assert (found.running, found.waiting, found.kv_usage, found.preemptions) == (0, 0, 0.0, 0)
+    assert (found.finished, found.generated, found.prompted, found.steps) == (1, 1, 31, 1)
+    assert (found.hits, found.queries, found.hit_rate, found.kv_tokens) == (0, 31, None, 46592)
+    assert found.prefilled_s is not None
+    assert found.decoded_s is not None
+    assert longest_prompt(Vitals(), found) == 50

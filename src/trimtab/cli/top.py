@@ -27,7 +27,7 @@ from trimtab.facts.probe.meter import Meter
 from trimtab.messages import msg
 from trimtab.supervisor import registry
 from trimtab.supervisor.recorder import read_flight
-from trimtab.supervisor.states import ENDED
+from trimtab.supervisor.states import ENDED, INITIAL, STARTUP, WAITING
 from trimtab.supervisor.stopping import Stop, stop_on_signals
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -82,6 +82,11 @@ def _subject(server: str | None, key: str | None) -> _Subject:
         raise UsageError(
             msg("{name} is not running ({state})", name=record.name, state=record.state),
             hint=msg("What happened to it: trimtab history {name}", name=record.name),
+        )
+    if record.state in (INITIAL, *STARTUP, *WAITING):
+        raise UsageError(
+            msg("{name} does not serve yet ({state})", name=record.name, state=record.state),
+            hint=msg("Follow its start: trimtab logs -f {name}", name=record.name),
         )
     seqs = LaunchCommand.from_argv(record.argv).get("max-num-seqs")
     return _Subject(
