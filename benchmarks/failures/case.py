@@ -36,6 +36,7 @@ class Case:
     shell: str = ""
     nobody: bool = False  # root without any of its privileges
     healthy: bool = False
+    answered: str = ""  # the cause that the server's answer tells, where its log tells none
     wait_s: float = 170
     settle_s: float = 20
 

@@ -8,6 +8,18 @@ import models as m
 from case import DUMMY, SERVED, TOOLS, asks, chat, embed, kill, load, well
 
 HEALTHY = (
+    well(
+        "older-files",
+        "files as Transformers 4 writes them, for older engines",
+        *SERVED,
+        prepare=m.edit(
+            "tokenizer_config.json",
+            tokenizer_class="PreTrainedTokenizerFast",
+            backend=None,
+            is_local=None,
+            local_files_only=None,
+        ),
+    ),
     well("plain", "nothing special", *SERVED),
     well("debug", "log level DEBUG", *SERVED, env={"VLLM_LOGGING_LEVEL": "DEBUG"}),
     well("warning", "log level WARNING", *SERVED, env={"VLLM_LOGGING_LEVEL": "WARNING"}),

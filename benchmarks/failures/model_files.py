@@ -6,6 +6,11 @@ import models as m
 from case import SERVED, asks, chat, serve
 
 MODEL_FILES = (
+    serve(
+        "model-files-newer",
+        "transformers-too-old",
+        "files that Transformers 5 wrote, with an engine of Transformers 4",
+    ),
     serve("model-path-missing", "model-not-found", "a directory that is not there", model="/models/absent"),
     serve("model-relative", "model-not-found", "a relative path that is no directory", model="models/absent/deep"),
     serve(

@@ -172,7 +172,8 @@ def make(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     environ = [f"{k}={v}" for k, v in case.env.items() if v != "UNSET"]
     return {
         "kind": case.kind, "version": options.version, "command": " ".join([*environ, *_started(case, server)]),
-        "happened": case.happened, "cause": "" if healthy else case.cause, "healthy": healthy, "exit_status": status,
+        "happened": case.happened, "cause": "" if healthy else case.cause, "healthy": healthy,
+        "answer_cause": case.answered, "exit_status": status,
         "answers": [trim(a, names).strip() for a in answers], "trimmed": TRIMMED,
     }  # fmt: skip
 

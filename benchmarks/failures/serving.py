@@ -49,17 +49,21 @@ SERVING = (
     ),
     serve(
         "requests-refused",
-        "chat-template-missing",
+        "",
         "a model without a chat template",
         *SERVED,
         prepare=m.without("chat_template.jinja"),
+        healthy=True,
+        answered="chat-template-missing",
         during=asks(chat),
     ),
     serve(
         "requests-tools",
-        "tool-parser-missing",
+        "",
         "tools sent to a server without a parser",
         *SERVED,
+        healthy=True,
+        answered="tool-parser-missing",
         during=asks(lambda s: chat(s, tools=TOOLS)),
     ),
     serve(

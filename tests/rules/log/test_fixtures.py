@@ -55,6 +55,12 @@ def test_no_error_where_all_is_well(row: dict[str, str]) -> None:
     assert not [(f.rule.code, f.evidence) for f in found if f.severity is Severity.ERROR]
 
 
+@pytest.mark.parametrize("row", [row for row in ROWS if row.get("answer_cause")], ids=name)
+def test_what_the_client_was_answered_tells_the_cause(row: dict[str, str]) -> None:
+    found = diagnose(read_log([answer.encode() + b"\n" for answer in row["answers"]])).report.findings
+    assert [f.rule.cause for f in found[:1]] == [Cause(row["answer_cause"])]
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_index_tells_of_every_log(room: str) -> None:
     kinds = {row["kind"] for row in ROWS if row["room"] == room}
@@ -67,7 +73,7 @@ def test_index_tells_of_every_log(room: str) -> None:
 
 def test_there_are_enough() -> None:
     assert len({row["kind"] for row in FAILED if row["room"] == "cpu"}) >= 25
-    assert len(WELL) >= 45
+    assert len(WELL) >= 60
     assert len({row["version"] for row in WELL}) >= 2
 
 
