@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import random
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -119,6 +121,34 @@ def test_many_different_errors_are_bounded() -> None:
     found = read_log([b"".join(f"ValueError: {word}\n".encode() for word in words)])
     assert found.cut
     assert len(found.entries) == 1000
+
+
+def test_memory_does_not_grow_with_ever_new_words() -> None:
+    rng = random.Random(7)
+
+    def lines() -> Iterator[bytes]:
+        for _ in range(300):
+            ids = (rng.getrandbits(256) for _ in range(100))
+            yield "".join(f"WARNING 11-30 03:43:16 [x.py:1] request {n:x}\n" for n in ids).encode()
+
+    tracemalloc.start()
+    found = read_log(lines())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(found.entries), found.cut) == (500, True)
+    assert peak < 5_000_000
+
+
+def test_the_last_of_many_starts_is_read_as_the_first_was() -> None:
+    once = OOM + b"ValueError: another one of this start\n"
+    found = read_log([once] * 400)
+    assert found.facts.starts == 400
+    newest = [e for e in found.entries if e.line > found.facts.begin_line]
+    first = read_log([once]).entries
+    assert [e.text for e in newest if e.kind is EntryKind.EXCEPTION] == [
+        e.text for e in first if e.kind is EntryKind.EXCEPTION
+    ]
+    assert not found.cut
 
 
 def test_what_is_told_again_is_counted() -> None:

@@ -18,6 +18,7 @@ MOST = {
     EntryKind.NOTE: 3000,
 }
 """Different entries of a kind that are kept."""
+_TELLING = (EntryKind.EXCEPTION, EntryKind.ERROR, EntryKind.WARNING)
 VARIANTS = 4
 """Entries kept that differ in their numbers only."""
 CONTINUED = 8
@@ -126,16 +127,25 @@ class Entries:
         if known is not None:
             known.repeats += 1
             return
+        if self._counts[kind] >= MOST[kind]:
+            self.cut = True
+            return
         like = (kind, start, text[:400].translate(_DIGITS))
         self._variants[like] = variants = self._variants.get(like, 0) + 1
         if variants > VARIANTS:
             return
-        if self._counts[kind] >= MOST[kind]:
-            self.cut = True
-            return
         self._counts[kind] += 1
         entry = Entry(kind, line, text, key[0], key[1], tuple(frames or ()), phase, start)
         self._kept[kind, start, text] = _Kept(entry)
+
+    def another_start(self) -> None:
+        """Make room for a start that begins now: of the one before only what was wrong is kept, of others nothing."""
+        for key in list(self._open):
+            self._close(key)
+        last = self._place[1]
+        told = {k: v for k, v in self._kept.items() if v.entry.start >= last and k[0] in _TELLING}
+        self._kept, self._variants = told, {}
+        self._counts = {kind: sum(k[0] is kind for k in told) for kind in EntryKind}
 
     def finished(self) -> tuple[Entry, ...]:
         """Every entry in the order of its line, what is still open closed."""

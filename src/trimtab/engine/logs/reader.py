@@ -150,6 +150,7 @@ class _Reader:
             return
         sign = f"{found[0]}{event.process}"
         if sign in self._signs and "LLM engine" not in sign:
+            self._entries.another_start()
             self._begin()
         if not self._signs:
             self._starts += 1
