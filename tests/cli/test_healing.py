@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,12 @@ def test_a_flag_that_vllm_does_not_have_stays_wrong(tmp_path: Path) -> None:
 def test_a_log_that_tells_nothing_decides_nothing(tmp_path: Path) -> None:
     found = examine(failed(tmp_path, "Hello\n"), patient()).diagnosis
     assert (found.permanent, found.step) == (None, None)
+
+
+def test_a_first_start_that_was_killed_is_not_tried_again_and_one_that_served_is(tmp_path: Path) -> None:
+    first = failed(tmp_path, "(EngineCore pid=7) INFO 11-30 03:43:15 [x.py:2] Starting to load model\n", status=-9)
+    assert examine(first, patient()).diagnosis.permanent is None
+    assert examine(replace(first, served=True), patient()).diagnosis.permanent is not True
 
 
 def test_a_step_changes_one_flag_and_keeps_every_other_word(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ OF_MEMORY = frozenset(
     }
 )  # fmt: skip
 """Who else was on the machine decides too."""
+_KILLED = frozenset({Cause.KILLED_BY_KERNEL, Cause.OOM_RUNTIME, Cause.HANG})
 STEPPED = OF_MEMORY | {Cause.BATCHED_TOKENS_TOO_FEW, Cause.CONTEXT_ABOVE_MODEL_LIMIT}
 MORE_CARDS = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")  # they are not ours to take
 SHOWN = 3  # findings in the journal
@@ -54,8 +55,13 @@ def examine(failed: Failure, patient: Patient) -> Examination:
 
 
 def _permanent(cause: Cause, *, served: bool) -> bool | None:
-    """What once served with this command fails for want of memory only if somebody else took it."""
-    return None if served and cause in OF_MEMORY else must_fail_again(cause)
+    """Whether the same command must fail again.
+
+    What once served fails for want of memory only if somebody else took it; what never served and was killed is not
+    known to do better next time.
+    """
+    unknown = OF_MEMORY if served else _KILLED
+    return None if cause in unknown else must_fail_again(cause)
 
 
 def _step(
