@@ -61,7 +61,8 @@ def test_it_holds_all_and_no_secret(home: Path, name: str) -> None:
     assert seen is not None
     for secret in ("S3cret", seen.api_key, f"{Path.home()}/models"):
         assert secret not in text
-    assert "secrets are hidden" in done.stderr
+    assert f"{text.count('***')} secrets are hidden" in done.stderr
+    assert "***" not in text.partition("## ")[0]
     private = private_of((seen.api_key,), NAMED)
     assert redact(text, private) == text
 

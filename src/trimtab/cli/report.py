@@ -50,9 +50,9 @@ def report_of(record: ServerRecord, lines: int) -> str:
     title = msg("Report of the server {name}", name=record.name).text(lang())
     made = time.strftime("%Y-%m-%d %H:%M:%S %Z")
     lead = msg(
-        "Made by `trimtab report` on {made}. Secrets are {stars}, home directories ~, names USER, HOST, ADDRESS.",
+        "Made by `trimtab report` on {made}. Stars stand for secrets, ~ for home directories, USER, HOST, ADDRESS for "
+        "names.",
         made=made,
-        stars=STARS,
     )
     text = report_markdown(title, lead.text(lang()), parts_of(record, lines), lang())
     return redact(text, private_of((record.api_key,)))
