@@ -142,6 +142,9 @@ def test_memory_does_not_grow_with_ever_new_words() -> None:
 def test_the_last_of_many_starts_is_read_as_the_first_was() -> None:
     once = OOM + b"ValueError: another one of this start\n"
     found = read_log([once] * 400)
+    together = read_log([once * 400])
+    assert (together.facts, together.lines) == (found.facts, found.lines)
+    assert [(e.line, e.text) for e in together.entries] == [(e.line, e.text) for e in found.entries]
     assert found.facts.starts == 400
     newest = [e for e in found.entries if e.line > found.facts.begin_line]
     first = read_log([once]).entries

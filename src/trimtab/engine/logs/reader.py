@@ -22,6 +22,9 @@ MOST_BYTES = 1 << 14
 START_LINES = 20_000
 """Lines after the sign of a start that are read in full."""
 TAIL = 40
+KEPT_STARTS = 3
+"""Of a server that is started again and again: only what the last of its starts died of is asked for."""
+ONCE_A_START = b"non-default args: "
 STARTS = (b"non-default args: ", b"vLLM API server version", b"LLM engine (v", b" args: Namespace(")
 """What only a start prints."""
 _FIRST_SIGN = re.compile(r"non-default args: |vLLM API server version|args: Namespace\(|LLM engine \(v")
@@ -84,6 +87,8 @@ class _Reader:
         self._number += len(lines)
         if self._eager <= 0 and any(sign in chunk for sign in STARTS):
             self._eager = START_LINES
+        if passed := self._passed(chunk):
+            lines, number = lines[passed:], number + passed
         if self._eager > 0:
             self._eager -= len(lines)
             for line in lines:
@@ -94,6 +99,17 @@ class _Reader:
         for at, line in enumerate(lines, number + 1):
             if line and not line.startswith(quiet) and not _quiet_inside(line):
                 self._read(at, line)
+
+    def _passed(self, chunk: bytes) -> int:
+        """How many lines of the chunk need no reading: those of starts before the last KEPT_STARTS that it holds."""
+        count = chunk.count(ONCE_A_START)
+        if count <= KEPT_STARTS:
+            return 0
+        position = len(chunk)
+        for _ in range(KEPT_STARTS):
+            position = chunk.rfind(ONCE_A_START, 0, position)
+        self._starts += count - KEPT_STARTS
+        return chunk.count(b"\n", 0, position)
 
     def _read(self, number: int, raw: bytes) -> None:
         text, rank = unwrap(raw[:MOST_BYTES].decode("utf-8", "replace"))
