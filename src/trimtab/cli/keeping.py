@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +86,11 @@ def pins_of(pins: list[str] | None, rest: list[str] | None) -> tuple[str, ...]:
 class Cards:
     """The cards of one server and how much of them was free before its first start."""
 
-    def __init__(self, devices: tuple[str, ...], bound_s: float = FREE_BOUND_S) -> None:
-        self._devices, self._bound_s = devices, bound_s
-        self._before = _free_bytes(read_gpus(), devices) if devices else {}
+    def __init__(
+        self, devices: tuple[str, ...], bound_s: float = FREE_BOUND_S, read: Callable[[], Gpus] = read_gpus
+    ) -> None:
+        self._devices, self._bound_s, self._read = devices, bound_s, read
+        self._before = _free_bytes(read(), devices) if devices else {}
 
     def settle(self) -> Message | None:
         """Wait until as much is free again; after a bound say on which card how much is missing."""
@@ -107,7 +109,7 @@ class Cards:
         return None
 
     def _missing(self) -> dict[str, float]:
-        now = _free_bytes(read_gpus(), self._devices) if self._before else {}
+        now = _free_bytes(self._read(), self._devices) if self._before else {}
         short = {card: before - now.get(card, 0) for card, before in self._before.items()}
         return {card: missing / 2**30 for card, missing in short.items() if missing > SLACK_BYTES}
 
