@@ -94,7 +94,7 @@ def mxfp4_padding(
 
     vLLM: quantization/mxfp4.py (0.10 to 0.18) and fused_moe/oracle/mxfp4.py
     (mxfp4_round_up_hidden_size_and_intermediate_size, from 0.19): Marlin below Hopper and on GB10 and RTX Blackwell;
-    Triton's kernels on Hopper (from 0.11, which ships them); FlashInfer's on B200 where it is installed.
+    Triton's kernels on Hopper (from 0.12, which ships them: setup.py); FlashInfer's on B200 where it is installed.
     """
     if vendor == "AMD":
         return (128, 128) if version < (0, 19) else (256, 256)
@@ -102,6 +102,6 @@ def mxfp4_padding(
         return (32, 32)
     if capability[0] == 10:
         return (256, 256) if flashinfer else TRITON_PADDING
-    if capability[0] == 9 and version >= (0, 11):
+    if capability[0] == 9 and version >= (0, 12):
         return TRITON_PADDING
     return MARLIN_PADDING

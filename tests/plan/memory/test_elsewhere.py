@@ -167,12 +167,12 @@ def test_fp8_at_load_holds_the_16_bit_model_before_0_16() -> None:
     assert on_h20 == {"0.12": "fits", "0.13": "oom_weights", "0.16": "fits"}
 
 
-def test_nccl_inside_graphs_wants_more_room() -> None:
+@pytest.mark.parametrize("version", ["0.5.4", "0.19"])
+def test_nccl_inside_graphs_wants_more_room(version: str) -> None:
     """0.10.2 with 8 x L40S took 3.45 GiB for graphs; 0.5.4 with 8 x L4 ran out while it captured Gemma-2-9B."""
     model = find_model("google/gemma-2-9b-it").facts()
-    old, new = (planned(model, v, "8xL4", tensor_parallel_size=8) for v in ("0.5.4", "0.19"))
-    assert old.verdict == "unsafe_headroom"
-    assert new.verdict == "fits"
+    assert planned(model, version, "8xL4", tensor_parallel_size=8).verdict == "unsafe_headroom"
+    assert planned(model, version, "8xL4", tensor_parallel_size=2).verdict == "fits"
 
 
 @pytest.mark.parametrize(
@@ -231,3 +231,29 @@ def test_graphs_are_deducted_from_0_20_or_where_asked(version: str, asked: str |
     env = {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": asked} if asked else {}
     settings = resolve(Given({"max_model_len": 8192}, env), release(version), model, cards)
     assert (budget(settings, model, cards).tightest.deducted.value > 0) is deducts
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "weights", "kv", "verdict"),
+    [
+        ("0.11.0", {"gpu_memory_utilization": 0.95, "max_num_batched_tokens": 1024}, None, 1.71, "kv_too_small_for_max_len"),
+        ("0.14.1", {"gpu_memory_utilization": 0.97, "max_num_seqs": 1, "max_model_len": 5120}, 64.38, None, "fits"),
+    ],
+)  # fmt: skip
+def test_gpt_oss_on_hopper_by_kernel(
+    version: str, flags: dict[str, object], weights: float | None, kv: float | None, verdict: str
+) -> None:
+    """Marlin until 0.12 ships Triton's kernels; until 0.25 those keep the scales as stored beside their own."""
+    made = planned(find_model("openai/gpt-oss-120b").facts(), version, "H100", **flags)
+    assert made.verdict == verdict
+    assert weights is None or made.tightest.weights.value == pytest.approx(weights, abs=0.02)
+    assert kv is None or made.tightest.kv_cache.value == pytest.approx(kv, abs=0.05)
+
+
+def test_nccl_inside_graphs_wants_more_room_in_later_releases_too() -> None:
+    """gpt-oss-120b on 8 x RTX PRO 4500 over PCIe died in 0.28 above a budget with 1.1 GiB left."""
+    model = find_model("openai/gpt-oss-120b").facts()
+    flags = {"tensor_parallel_size": 8, "gpu_memory_utilization": 0.95}
+    assert planned(model, "0.28", "8xRTX PRO 4500", **flags).verdict == "unsafe_headroom"
+    assert planned(model, "0.28", "8xRTX PRO 4500", **flags, enforce_eager=True).verdict == "fits"
+    assert planned(model, "0.28", "8xH100", **flags).verdict == "fits"

@@ -24,7 +24,6 @@ MISSES = {
     ("l8-eagle3-eager", "weights_gib_per_gpu"): "dummy weights load no output matrix of the head's own",
     ("l8-eagle3-eager", "available_kv_gib_per_gpu"): "by its weights",
     ("l8-eagle-graph", "cuda_graph_gib"): "graphs of the draft are not modelled",
-    ("oss-kvfp8-eager", "weights_gib_per_gpu"): "scales of the cache, 0.03 GiB, and 0.06 of mxfp4 as without fp8",
     ("oss-kvfp8-eager", "activation_peak_gib"): "0.014 GiB of 0.83",
     ("oss-noprefix-eager", "activation_peak_gib"): "0.014 GiB of 0.83",
     ("moe12-graph-s16", "activation_peak_gib"): "0.035 GiB: experts compiled with 16 sequences",

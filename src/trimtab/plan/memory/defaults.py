@@ -87,7 +87,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
         mamba_block_size=given.number("mamba_block_size"),
         assumed=tuple(assumed),
     )
-    return _with_cards(given, _with_sizes(given, settings), cards)
+    return _with_cards(given, _with_sizes(given, settings), cards, model.architecture)
 
 
 def _of_cache(kv_dtype: str) -> list[Message]:
@@ -96,18 +96,20 @@ def _of_cache(kv_dtype: str) -> list[Message]:
     return [msg("--kv-cache-dtype {name} as 8 bit, the most it can be", name=kv_dtype)]
 
 
-def _with_cards(given: Given, settings: Settings, cards: Sequence[Card]) -> Settings:
+def _with_cards(given: Given, settings: Settings, cards: Sequence[Card], architecture: str) -> Settings:
     """What the cards' kernels decide."""
     version = settings.version
     flashinfer = version >= (0, 11, 1) and bool(cards) and all(c.vendor == "nvidia" for c in cards)
+    hopper = bool(cards) and all(9.0 <= c.capability < 10.0 and c.vendor == "nvidia" for c in cards)
     asked = given.env.get("VLLM_USE_FLASHINFER_SAMPLER")
     return replace(
         settings,
         estimate_graphs=_estimates(given, version, cards),
         estimate_asked=given.env.get("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS") == "1",
         deep_gemm=all(9.0 <= c.capability < 12.0 and c.vendor == "nvidia" for c in cards),
-        hopper=bool(cards) and all(9.0 <= c.capability < 10.0 and c.vendor == "nvidia" for c in cards),
+        hopper=hopper,
         mxfp4_tile=_mxfp4_tile(version, cards),
+        swizzled_scales=hopper and version >= (0, 12) and architecture == "GptOssForCausalLM",
         unified=any(c.unified and c.vendor == "nvidia" for c in cards),
         multicast=bool(cards) and all(_on_switch(c) for c in cards),
         nccl_reduces=settings.tensor_parallel_size > 2 and not all(c.nvlink for c in cards),

@@ -35,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True):
     quantization: str | None = None
     mxfp4_tile: tuple[int, int] = (1, 1)
     """Multiples to which the mxfp4 kernel of this card rounds hidden and inner size of experts."""
+    swizzled_scales: bool = False
+    """Whether the experts' mxfp4 scales are laid out for OpenAI's Triton kernels (`weights.rank_tensors`)."""
     deep_gemm: bool = False
     """Whether the card runs DeepGEMM (compute capability 9.x and 10.x)."""
     hopper: bool = False

@@ -22,10 +22,11 @@ Judged = tuple[Verdict, tuple[Message, ...]]
 SAFE_HEADROOM_GIB = 0.3
 """Below this a sampler with penalties, a long prefill's workspace or another process ends the server."""
 NCCL_HEADROOM_GIB = 2.0
-"""The same before 0.11 where NCCL carries every all-reduce inside the graphs: 8 x L4 ended with 1.1 predicted to be
-left. 0.5's own log speaks of 1 to 3 GiB."""
+"""The same where NCCL carries every all-reduce inside the graphs: 8 x L4 (0.5) and 8 x RTX PRO 4500 (0.28) ended with
+1.1 predicted to be left. 0.5's own log speaks of 1 to 3 GiB."""
 NODES_HEADROOM_GIB = 5.0
-"""The same over several hosts, whose transports hold buffers of their own: 32 x L40S ended with 3.8 predicted."""
+"""The same over several hosts, whose transports hold buffers of their own: 32 x L40S ended with 3.8 predicted; 0.29's
+graphs over two GB10 took 5 GiB."""
 CARDS_PER_HOST = 8
 
 
@@ -171,9 +172,10 @@ def _after_kv(settings: Settings, ranks: Sequence[Rank]) -> Judged:
 
 
 def _safe_headroom(settings: Settings) -> float:
-    """GiB that should stay free at the peak; more where graphs hold NCCL's memory, not told before 0.11."""
-    if not settings.graphs or settings.version >= (0, 11):
+    """GiB that should stay free at the peak; more where graphs hold NCCL's memory, which no release counts."""
+    if not settings.graphs:
         return SAFE_HEADROOM_GIB
-    if settings.world_size > CARDS_PER_HOST:
+    ranks = settings.world_size if settings.version < (0, 11) else settings.tensor_parallel_size
+    if ranks > CARDS_PER_HOST:
         return NODES_HEADROOM_GIB
     return NCCL_HEADROOM_GIB if settings.nccl_reduces else SAFE_HEADROOM_GIB

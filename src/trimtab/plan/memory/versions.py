@@ -114,6 +114,14 @@ def splits_blocks_over_20_mib(v: Release) -> bool:
     return v < (0, 21)
 
 
+def frees_swizzled_scales(v: Release) -> bool:
+    """Before 0.25 gpt-oss on Triton's kernels keeps the scales as stored beside those that the kernels read.
+
+    0.25 fused_moe/oracle/mxfp4.py `convert_gpt_oss_weight_to_mxfp4_moe_kernel_format`.
+    """
+    return v >= (0, 25)
+
+
 _V2_ARCHITECTURES: Final = (
     ((0, 22), frozenset({"Qwen3ForCausalLM"})),
     ((0, 23), frozenset({"Qwen3ForCausalLM", "LlamaForCausalLM", "MistralForCausalLM"})),

@@ -13,11 +13,12 @@ from trimtab.plan.memory.allocator import GIB, held_bytes, reuse_loss_bytes
 from trimtab.plan.memory.draft import draft_layers, draft_weights
 from trimtab.plan.memory.lora import lora_bytes
 from trimtab.plan.memory.settings import Settings
-from trimtab.plan.memory.versions import splits_blocks_over_20_mib
+from trimtab.plan.memory.versions import frees_swizzled_scales, splits_blocks_over_20_mib
 from trimtab.plan.parallel import Stage
 
 _FIRST_TENSORS = 64
 """Tensors after the first rotary table among which its freed scratch blocks are handed out again."""
+SCALE_GROUP, SWIZZLED_ROWS = 32, 256
 
 
 def weights(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[float]:
@@ -56,9 +57,23 @@ def _deepstack_bytes(settings: Settings, model: ModelFacts) -> int:
 
 def rank_tensors(weight: Weight, settings: Settings) -> tuple[int, ...]:
     """Bytes of each of a weight's tensors on one rank; experts split by count under expert parallelism."""
-    if weight.part == "experts":
-        return weight.rank_tensors(settings.expert_tensor_ranks, settings.expert_ranks, settings.mxfp4_tile)
-    return weight.rank_tensors(settings.tensor_parallel_size)
+    if weight.part != "experts":
+        return weight.rank_tensors(settings.tensor_parallel_size)
+    ranks = (settings.expert_tensor_ranks, settings.expert_ranks, settings.mxfp4_tile)
+    tensors = weight.rank_tensors(*ranks)
+    if not weight.scheme.padded or not settings.swizzled_scales:
+        return tensors
+    values, scales, *bias = tensors
+    copies, rows, into = weight.rank_shape(*ranks[:2])
+    kept = () if frees_swizzled_scales(settings.version) else (scales,)
+    return (values, copies * _swizzled(rows, into, settings), *kept, *(2 * b for b in bias))
+
+
+def _swizzled(rows: int, into: int, settings: Settings) -> int:
+    """Bytes of one expert's scales for Triton's kernels on Hopper, whose biases are fp32: rows to 256, groups to 2, to
+    4 from 0.26 (0.26 quantization/utils/mxfp4_utils.py `_swizzle_mxfp4`; triton_kernels hopper_scale.py)."""
+    groups, step = -(-into // SCALE_GROUP), 4 if settings.version >= (0, 26) else 2
+    return -(-rows // SWIZZLED_ROWS) * SWIZZLED_ROWS * -(-groups // step) * step
 
 
 def _held(weights: Iterable[Weight], settings: Settings, splits: bool) -> int:
