@@ -236,7 +236,8 @@ def test_graphs_are_deducted_from_0_20_or_where_asked(version: str, asked: str |
 @pytest.mark.parametrize(
     ("version", "flags", "weights", "kv", "verdict"),
     [
-        ("0.11.0", {"gpu_memory_utilization": 0.95, "max_num_batched_tokens": 1024}, None, 1.71, "kv_too_small_for_max_len"),
+        ("0.11.0", {"gpu_memory_utilization": 0.95, "max_num_batched_tokens": 1024}, None, 1.71,
+         "kv_too_small_for_max_len"),
         ("0.14.1", {"gpu_memory_utilization": 0.97, "max_num_seqs": 1, "max_model_len": 5120}, 64.38, None, "fits"),
     ],
 )  # fmt: skip
@@ -257,3 +258,26 @@ def test_nccl_inside_graphs_wants_more_room_in_later_releases_too() -> None:
     assert planned(model, "0.28", "8xRTX PRO 4500", **flags).verdict == "unsafe_headroom"
     assert planned(model, "0.28", "8xRTX PRO 4500", **flags, enforce_eager=True).verdict == "fits"
     assert planned(model, "0.28", "8xH100", **flags).verdict == "fits"
+
+
+@pytest.mark.parametrize(
+    ("version", "gpus", "model", "flags", "blocks"),
+    [
+        ("0.22.0", "H100", "Qwen/Qwen3.6-27B-FP8", {"gpu_memory_utilization": 0.95}, 856),
+        ("0.27.1", "RTX PRO 6000", "Qwen/Qwen3.8-27B-FP8",
+         {"speculative_config": {"method": "mtp", "num_speculative_tokens": 1}}, 939),
+        ("0.27.1", "RTX PRO 6000", "Qwen/Qwen3.8-27B",
+         {"gpu_memory_utilization": 0.95, "speculative_config": {"method": "mtp", "num_speculative_tokens": 1}}, 556),
+    ],
+)  # fmt: skip
+def test_every_sequence_of_a_recurrent_model_needs_a_block(
+    version: str, gpus: str, model: str, flags: dict[str, object], blocks: int
+) -> None:
+    """Public reports: "max_num_seqs (1024) exceeds available Mamba cache blocks (856)", and so on."""
+    facts = find_model(model).facts()
+    made = planned(facts, version, gpus, **flags)
+    assert made.verdict == "no_kv_blocks"
+    assert made.capacity.num_blocks == pytest.approx(blocks, rel=0.03)
+    assert planned(facts, version, gpus, **flags, max_num_seqs=blocks // 2).verdict == "fits"
+    assert planned(facts, version, gpus, **flags, enforce_eager=True).verdict == "fits"
+    assert planned(facts, "0.19.1", gpus, **flags).verdict == "fits"

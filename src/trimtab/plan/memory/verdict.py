@@ -9,6 +9,7 @@ from trimtab.facts.model import ModelFacts
 from trimtab.messages import Message, msg
 from trimtab.plan.capacity import Capacity
 from trimtab.plan.memory.allocator import GIB
+from trimtab.plan.memory.graphs import graph_counts
 from trimtab.plan.memory.rank import Rank
 from trimtab.plan.memory.settings import Settings
 from trimtab.plan.memory.versions import checks_free_memory, checks_length
@@ -38,7 +39,7 @@ def judge(settings: Settings, model: ModelFacts, ranks: Sequence[Rank], held: Ca
         found = _before_kv(settings, rank)
         if found:
             return found
-    return _kv(settings, ranks, held) or _after_kv(settings, ranks)
+    return _kv(settings, ranks, held) or _states(settings, model, held) or _after_kv(settings, ranks)
 
 
 def _unknown(settings: Settings, model: ModelFacts, ranks: Sequence[Rank]) -> Judged:
@@ -148,6 +149,23 @@ def _kv(settings: Settings, ranks: Sequence[Rank], held: Capacity) -> Judged | N
         longest=held.longest_len,
     )
     return "kv_too_small_for_max_len", (text,)
+
+
+def _states(settings: Settings, model: ModelFacts, held: Capacity) -> Judged | None:
+    """Whole-model graphs of recurrent layers want a block for every sequence (0.20 to 0.33 config/compilation.py
+    `resolve_cudagraph_mode_and_sizes`)."""
+    wanted, there = settings.max_num_seqs, held.num_blocks
+    recurrent = any(layer.recurrent for layer in model.layers)
+    if not recurrent or settings.version < (0, 20) or wanted <= there or not settings.graphs:
+        return None
+    if not graph_counts(settings, model.layers)[1]:
+        return None
+    text = msg(
+        "{wanted:,} sequences (max_num_seqs) need a block of recurrent state each; {there:,} are there",
+        wanted=wanted,
+        there=there,
+    )
+    return "no_kv_blocks", (text,)
 
 
 def _after_kv(settings: Settings, ranks: Sequence[Rank]) -> Judged:

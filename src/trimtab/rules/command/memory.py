@@ -68,7 +68,7 @@ def blamed(context: CommandContext, rule: str) -> Iterator[Blame]:
 
 def _blame(case: WhatIf, report: Budget) -> str | None:
     verdict = report.verdict
-    if verdict in ("fits", "unknown"):
+    if verdict in ("fits", "unknown") or lacks_states(report):
         return None
     flags = case.given.flags
     asked = flags.get("max_num_batched_tokens")
@@ -79,6 +79,11 @@ def _blame(case: WhatIf, report: Budget) -> str | None:
     if verdict in TIGHT and "gpu_memory_utilization" in flags and safe_utilization(case, report) is not None:
         return "utilization-unsafe"
     return NAMES.get(verdict)
+
+
+def lacks_states(report: Budget) -> bool:
+    """Whether there are blocks, but fewer than sequences with a recurrent state: a rule of its own speaks of that."""
+    return report.verdict == "no_kv_blocks" and report.capacity.num_blocks > 0
 
 
 def _without(case: WhatIf, name: str) -> WhatIf:

@@ -12,26 +12,22 @@ Sources: vllm/config/compilation.py (resolve_cudagraph_mode_and_sizes), vLLM 0.2
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from trimtab.messages import msg
 from trimtab.rules.command.context import CommandContext
-from trimtab.rules.command.memory import Remedy, fix_to
+from trimtab.rules.command.memory import Remedy, fix_to, lacks_states
 from trimtab.rules.rule import Example, Finding, Rule, Severity
-
-if TYPE_CHECKING:
-    from trimtab.plan.memory.budget import Budget
 
 
 def check(context: CommandContext) -> Iterator[Finding]:
     model = context.require_model()
-    if not any(layer.recurrent for layer in model.layers) or context.command.has("enforce-eager"):
+    if not any(layer.recurrent for layer in model.layers):
         return
     case = context.memory
     report = case.budget() if case else None
-    if case is None or report is None or report.verdict not in ("fits", "unsafe_headroom") or _enough(report):
+    if case is None or report is None or not lacks_states(report):
         return
-    value = case.largest("max_num_seqs", range(1, report.settings.max_num_seqs), _enough)
+    value = case.largest("max_num_seqs", range(1, report.settings.max_num_seqs), lambda b: not lacks_states(b))
     found = Remedy("max-num-seqs", value) if value else None
     yield Finding(
         msg(
@@ -44,11 +40,6 @@ def check(context: CommandContext) -> Iterator[Finding]:
         context.place("max-num-seqs", "max-model-len"),
         fix_to(context, found),
     )
-
-
-def _enough(report: Budget) -> bool:
-    full = report.settings.graphs and report.settings.cudagraph_mode not in ("PIECEWISE", "NONE")
-    return not full or report.settings.max_num_seqs <= report.capacity.num_blocks
 
 
 RULE = Rule(
