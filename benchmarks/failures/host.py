@@ -48,8 +48,9 @@ HOST = (
     serve(
         "tmp-full",
         "disk-full",
-        "/tmp on a full disk",
-        shell="mount -t tmpfs -o size=4k none /tmp; head -c 100000 /dev/zero > /tmp/full; true",
+        "a directory for temporary files on a full disk",
+        env={"TMPDIR": "/mnt"},
+        shell="mount -t tmpfs -o size=64k none /mnt; head -c 100000 /dev/zero > /mnt/full; true",
     ),
     serve(
         "cache-full",
