@@ -281,3 +281,18 @@ def test_every_sequence_of_a_recurrent_model_needs_a_block(
     assert planned(facts, version, gpus, **flags, max_num_seqs=blocks // 2).verdict == "fits"
     assert planned(facts, version, gpus, **flags, enforce_eager=True).verdict == "fits"
     assert planned(facts, "0.19.1", gpus, **flags).verdict == "fits"
+
+
+@pytest.mark.parametrize(("ranks", "kv", "tokens"), [(2, 11.06, 622_408), (4, 15.72, None)])
+def test_compiled_mtp_holds_one_tensor_beside_its_layer(ranks: int, kv: float, tokens: int | None) -> None:
+    """Public logs of Qwen3.6-27B int4 on RTX 3090 with 0.20 and 0.21: the cache and its tokens as told."""
+    model = find_model("Lorbus/Qwen3.6-27B-int4-AutoRound").facts()
+    draft = {"method": "mtp", "num_speculative_tokens": 3}
+    flags: dict[str, object] = {
+        "dtype": "float16", "max_model_len": 262144, "quantization": "auto_round", "tensor_parallel_size": ranks,
+        "disable_custom_all_reduce": True, "gpu_memory_utilization": 0.92, "kv_cache_dtype": "fp8_e5m2",
+        "max_num_batched_tokens": 8192, "max_num_seqs": ranks, "speculative_config": draft,
+    }  # fmt: skip
+    made = planned(model, "0.20.1", f"{ranks}xRTX 3090", **flags)
+    assert made.tightest.kv_cache.value == pytest.approx(kv, rel=0.01)
+    assert tokens is None or made.capacity.kv_cache_tokens == tokens

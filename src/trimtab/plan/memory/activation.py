@@ -38,6 +38,9 @@ ones in 16 bit, two a sequence (v1/sample/rejection_sampler.py; three starts of 
 DRAFT_STREAMS = {"mtp": 4, "eagle3": 5, "eagle": 1}
 """Tensors of tokens x hidden size that a draft's forward holds beside its layer: the target's hidden states (EAGLE-3:
 of three layers), embeddings and their norms (deepseek_mtp.py, llama_eagle3.py; measured with 0.26 on H200)."""
+COMPILED_MTP_STREAMS = 1
+"""The same where MTP is compiled, whose norms and embeddings are one kernel: four public starts of 0.20 to 0.24 have
+two to four tensors more for the cache than four would leave."""
 FLUSH_BYTES = 60 << 20
 """What the compiler overwrites to empty the L2 cache between two timings (H200: 60 MiB)."""
 MOE_CHUNK_TOKENS = 32 * 1024
@@ -129,6 +132,9 @@ def distinct(layers: Sequence[LayerFacts]) -> Iterable[LayerFacts]:
 def drafted(settings: Settings, model: ModelFacts) -> Iterable[tuple[LayerFacts, int]]:
     """The draft's layers, which V1's profile run goes through too, and the tensors held beside each."""
     rows = DRAFT_STREAMS.get(settings.speculative_method or "", 0)
+    compiled = not settings.enforce_eager and compiles(settings.version, model.architecture)
+    if settings.speculative_method == "mtp" and compiled:
+        rows = COMPILED_MTP_STREAMS
     if settings.engine == "V0" or not rows:
         return ()
     return [(layer, rows) for layer in distinct(draft_layers(settings, model))]
