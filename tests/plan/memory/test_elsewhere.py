@@ -292,6 +292,7 @@ def test_compiled_mtp_holds_one_tensor_beside_its_layer(ranks: int, kv: float, t
         "dtype": "float16", "max_model_len": 262144, "quantization": "auto_round", "tensor_parallel_size": ranks,
         "disable_custom_all_reduce": True, "gpu_memory_utilization": 0.92, "kv_cache_dtype": "fp8_e5m2",
         "max_num_batched_tokens": 8192, "max_num_seqs": ranks, "speculative_config": draft,
+        "enable_prefix_caching": True,
     }  # fmt: skip
     made = planned(model, "0.20.1", f"{ranks}xRTX 3090", **flags)
     assert made.tightest.kv_cache.value == pytest.approx(kv, rel=0.01)
