@@ -297,3 +297,16 @@ def test_compiled_mtp_holds_one_tensor_beside_its_layer(ranks: int, kv: float, t
     made = planned(model, "0.20.1", f"{ranks}xRTX 3090", **flags)
     assert made.tightest.kv_cache.value == pytest.approx(kv, rel=0.01)
     assert tokens is None or made.capacity.kv_cache_tokens == tokens
+
+
+def test_v1_captures_every_size_whatever_the_sequences_before_0_12() -> None:
+    """Qwen2.5-VL-72B on four A100 PCIe with two sequences and 0.8.4 ran out of memory (0.8.5 config.py)."""
+    model = find_model("Qwen/Qwen2.5-VL-72B-Instruct").facts()
+    flags: dict[str, object] = {
+        "tensor_parallel_size": 4, "gpu_memory_utilization": 0.95, "max_num_seqs": 2, "max_model_len": 4096,
+    }  # fmt: skip
+    made = planned(model, "0.8.4", "4xA100-PCIE-40GB", **flags)
+    assert made.settings.cudagraph_capture_sizes[-1] == 512
+    assert made.settings.nccl_reduces, "bridges join pairs of these cards alone"
+    assert made.verdict == "oom_cuda_graph"
+    assert planned(config("qwen3-8b"), "0.7.3", "A100", max_num_seqs=20).settings.cudagraph_capture_sizes[-1] == 24

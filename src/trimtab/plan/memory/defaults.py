@@ -50,7 +50,7 @@ def resolve(given: Given, version: Release, model: ModelFacts, cards: Sequence[C
     mamba_mode = _mamba_mode(given, version, model, prefix, hybrid)
     runner = runner_of(given, version, model, engine, method=method, mamba_mode=mamba_mode)
     eager = bool(given.switch("enforce_eager")) or any(c.vendor == "cpu" for c in cards)
-    sizes = _sizes(given) or capture_sizes(version, seqs, tokens, 1 + drafted, model.architecture)
+    sizes = _sizes(given) or capture_sizes(version, seqs, tokens, 1 + drafted, model.architecture, engine=engine)
     settings = Settings(
         version=version,
         engine=engine,
@@ -112,11 +112,16 @@ def _with_cards(given: Given, settings: Settings, cards: Sequence[Card], archite
         swizzled_scales=hopper and version >= (0, 12) and architecture == "GptOssForCausalLM",
         unified=any(c.unified and c.vendor == "nvidia" for c in cards),
         multicast=bool(cards) and all(_on_switch(c) for c in cards),
-        nccl_reduces=settings.tensor_parallel_size > 2 and not all(c.nvlink for c in cards),
+        nccl_reduces=settings.tensor_parallel_size > 2 and not all(c.nvlink and c.name not in BRIDGED for c in cards),
         capability=min((c.capability for c in cards), default=8.0),
         flashinfer=flashinfer,
         flashinfer_sampler=flashinfer and (asked == "1" or (asked != "0" and version >= (0, 21))),
     )
+
+
+BRIDGED = ("A100 PCIe", "A30", "A40", "H100 NVL")
+"""Cards whose bridges join pairs: vLLM's own all-reduce wants each of more than two linked to each
+(custom_all_reduce.py `is_fully_connected`)."""
 
 
 def _on_switch(card: Card) -> bool:

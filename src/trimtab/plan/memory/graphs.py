@@ -36,13 +36,21 @@ SPLITS = 32
 
 
 def capture_sizes(
-    version: Release, max_num_seqs: int, max_num_batched_tokens: int, queries: int = 1, architecture: str = ""
+    version: Release,
+    max_num_seqs: int,
+    max_num_batched_tokens: int,
+    queries: int = 1,
+    architecture: str = "",
+    *,
+    engine: str = "V1",
 ) -> tuple[int, ...]:
     """Batch sizes captured by default.
 
     From 0.11.1: 1, 2, 4, then by 8 to 256, then by 16 up to min(2 x sequences x queries, 512) (0.26 config/vllm.py
     `_set_cudagraph_sizes`), for gpt-oss up to 1,024 whatever the sequences (0.12 to 0.33 models/config.py
-    `GptOssForCausalLMConfig`); before, 1, 2, 4 and by 8 up to 512 (0.9.2 config.py), V0 up to the sequences.
+    `GptOssForCausalLMConfig`); before, 1, 2, 4 and by 8 up to 512,
+    whatever the sequences; V0 up to the first size that holds them, 256 at most before 0.7 (0.6.6
+    worker/model_runner.py, 0.7.3 to 0.9.2 config.py).
     """
     if version >= (0, 12):
         most = min(max_num_seqs * queries * 2, 512, max_num_batched_tokens)
@@ -52,8 +60,10 @@ def capture_sizes(
         sizes += range(8, min(most + 1, 256), 8)
         sizes += range(256, most + 1, 16)
         return tuple(sizes)
-    most = min(512, max_num_batched_tokens) if version >= (0, 9) else min(max_num_seqs, 512)
-    return (1, 2, 4, *range(8, most + 1, 8))
+    if engine == "V1":
+        return (1, 2, 4, *range(8, min(512, max_num_batched_tokens) + 1, 8))
+    possible = (1, 2, 4, *range(8, 8193 if version >= (0, 7) else 257, 8))
+    return possible[: sum(n < max_num_seqs for n in possible) + 1]
 
 
 def graph_memory(settings: Settings, model: ModelFacts, stage: Stage) -> Derived[float]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from math import isfinite
 
+from trimtab.engine.abbreviated import completed
 from trimtab.engine.command import FlagUse, LaunchCommand
 from trimtab.engine.quantities import whole, wrong_value
 from trimtab.plan.memory.given import Given
@@ -31,6 +32,7 @@ FROM_COMPILATION = ("cudagraph_mode", "cudagraph_capture_sizes")
 
 def given_of(command: LaunchCommand) -> Given:
     """The flags that decide memory. UsageError: a value that is no number, or JSON that is none."""
+    command = completed(command)
     flags: dict[str, object] = {}
     for name in WHOLE:
         _put(flags, name, command, whole)

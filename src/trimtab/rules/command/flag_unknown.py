@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
+from trimtab.engine.abbreviated import beginnings
 from trimtab.engine.command import FlagUse
 from trimtab.engine.editing import rename_flag
 from trimtab.engine.flags import history
@@ -25,7 +26,7 @@ TINY = 0.95  # one letter in twenty: a slip of the finger
 
 def check(context: CommandContext) -> Iterator[Finding]:
     for use in words.absent_flags(context):
-        full = abbreviated(context, use)
+        full = beginnings(use.spelling, context.flags)
         if len(full) == 1 or (not use.negated and history(use.name) is not None):
             continue  # argparse completes it; or another version has it, which is another rule's
         near = [] if full else context.flags.nearest(use.name, 1)
@@ -33,15 +34,6 @@ def check(context: CommandContext) -> Iterator[Finding]:
         yield Finding(said(context, use, full, near), use.spelling_span, mend(context, use, near), severity=severity)
     if words.serves(context) and not context.flags.accepts.underscores:
         yield from underscored(context)
-
-
-def abbreviated(context: CommandContext, use: FlagUse) -> list[str]:
-    """The flags of which this spelling is the beginning."""
-    if not use.spelling.startswith("--") or "." in use.spelling:
-        return []
-    start = use.spelling.replace("_", "-")
-    spellings = ((s, flag.name) for flag in context.flags.flags for s in flag.spellings)
-    return sorted({name for s, name in spellings if s.startswith(start)})
 
 
 def said(context: CommandContext, use: FlagUse, full: list[str], near: list[str]) -> Message:
