@@ -119,6 +119,32 @@ def test_an_unknown_model_offline_asks_for_its_config(capsys: pytest.CaptureFixt
     assert "--model-config DIR" in capsys.readouterr().err
 
 
+def test_a_misspelt_id_offline_names_what_it_may_mean(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert run(["plan", "Qwen/Qwn3-8B", "--gpu", "A10"]) == 2
+    said = capsys.readouterr().err
+    assert "cannot reach http://127.0.0.1:9" in said
+    assert "alike: Qwen/Qwen3-8B" in said
+    assert "--model-config DIR" in said
+
+
+@pytest.mark.parametrize("share", ["0", "-0.5", "1.5"])
+def test_a_share_of_the_card_that_cannot_be(share: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", QWEN, "--gpu", "A10", "--set", f"gpu-memory-utilization={share}"]) == 2
+    assert "shares above 0, up to 1" in capsys.readouterr().err
+
+
+def test_sets_of_cards_say_for_which_context(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "Qwen/Qwen3-8B", "--gpu", "any"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert "tokens a request" in rows[0]
+    assert next(row for row in rows if row.startswith("1 x A10 ")).split()[6:8] == ["8,192", "4.1"]
+    assert next(row for row in rows if row.startswith("1 x H200 ")).split()[6] == "40,960"
+
+
 def test_a_typo_in_the_model_s_name_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "Qwen/Qwen2.5-7B-Instuct", "--gpu", "A10"]) == 0
     assert "the nearest name there is Qwen/Qwen2.5-7B-Instruct" in capsys.readouterr().err
@@ -135,7 +161,7 @@ def test_what_does_not_fit_names_what_would(capsys: pytest.CaptureFixture[str]) 
     said = capsys.readouterr().out
     assert said.startswith("Does not fit: 64 requests of 32,768 tokens on 8 x A10.")
     assert "What would fit:" in said
-    assert "requests at once instead of 64" in said
+    assert "at once instead of 64" in said
     assert "cost: " in said
 
 

@@ -141,7 +141,7 @@ def test_a_wrong_amount_is_said() -> None:
 
 
 def test_a_name_of_two_sizes_says_which_is_taken() -> None:
-    assert str(parse_gpus("A100").notes[0]) == "A100 comes with 40 or 80 GB; 80 GB are reckoned with"
+    assert str(parse_gpus("A100").notes[0]) == "A100 comes with 40 / 80 GB; 80 GB are reckoned with"
     assert not parse_gpus("A100-40").notes
     assert not parse_gpus("RTX 4090").notes
 

@@ -238,7 +238,7 @@ def test_two_changes_at_once_where_none_alone_serves() -> None:
     made = plan(task("Qwen/Qwen2.5-72B-Instruct", "4xA10"), Wish(32768, 16))
     both = made.alternatives[0]
     assert "AWQ, and " in str(both.what)
-    assert "requests at once instead of 16" in str(both.what)
+    assert "at most 4 at once instead of 16" in str(both.what)
     assert both.budget.verdict == "fits"
     assert not any("--cpu-offload-gb" in str(one.what) for one in made.alternatives)
 
@@ -302,3 +302,25 @@ def test_the_linter_has_nothing_to_mend_in_rarer_plans(model: str, gpus: str) ->
     made = plan(task(model, gpus), Wish(2048, 4))
     assert made.fits, made.reasons
     assert {f.rule.code for f in checked(made, parse_gpus(gpus)).findings} <= {"CMD308"}
+
+
+def test_an_open_context_is_the_longest_that_other_bytes_or_cards_have_room_for() -> None:
+    """Qwen3-8B: 15.3 GiB of weights on a card of 11.6; 8.8 in FP8 leave 2.2 GiB, 5.7 in AWQ 5.0; 144 KiB a token."""
+    made = plan(task("Qwen/Qwen3-8B", "RTX 3060"), Wish())
+    assert made.wish.context == 2048
+    told = {str(one.what): one.budget.settings.max_model_len for one in made.alternatives}
+    assert told == {
+        "weights in FP8: Qwen/Qwen3-8B-FP8: 4 requests of 2,048 tokens at once": 2048,
+        "weights in AWQ: Qwen/Qwen3-8B-AWQ: 4 requests of 8,192 tokens at once": 8192,
+        "2 x RTX 3060 instead of 1: 4 requests of 8,192 tokens at once": 8192,
+        "1 x A10 instead of 1 x RTX 3060: 4 requests of 8,192 tokens at once": 8192,
+    }
+
+
+def test_memory_shared_with_the_host_leaves_the_system_its_part() -> None:
+    made = plan(task("openai/gpt-oss-120b", "GB10"), Wish(32768, 4))
+    assert made.reserve is not None
+    assert made.reserve.host == pytest.approx(12.16)
+    assert made.budget.settings.gpu_memory_utilization <= 0.9
+    why = next(str(w.reason) for w in made.why if w.flag == "--gpu-memory-utilization")
+    assert "12.16 the system and its processes, which share this memory" in why

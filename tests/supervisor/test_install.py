@@ -234,6 +234,16 @@ def test_driver_picks_the_build(host: Host, driver: str, asked: str | None, vers
     assert cuda_version(replace(host, driver=lambda: driver), asked) == version
 
 
+@pytest.mark.parametrize(("capability", "version"), [(75, "0.33.0"), (70, "0.19.1"), (None, "0.33.0")])
+def test_the_oldest_card_picks_the_build(host: Host, capability: int | None, version: str) -> None:
+    assert cuda_version(replace(host, driver=lambda: "580.65.06", capability=lambda: capability), None) == version
+
+
+def test_cards_that_no_vllm_is_built_for(host: Host) -> None:
+    with pytest.raises(HostError, match=r"compute capability 6\.1"):
+        cuda_version(replace(host, driver=lambda: "580.65.06", capability=lambda: 61), None)
+
+
 @pytest.mark.parametrize(
     ("driver", "asked", "words"),
     [

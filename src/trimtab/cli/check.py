@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from trimtab.cli.subject import command_of, resolve_subject
 from trimtab.engine.command import LaunchCommand
 from trimtab.errors import HostError, UsageError
 from trimtab.facts.host import HostRecord, Wanted
-from trimtab.facts.probe.gpus import read_gpus
+from trimtab.facts.probe.gpus import Gpu, read_gpus
 from trimtab.messages import msg
 from trimtab.rules import registry
 from trimtab.rules.preflight import preflight, recorded, written
@@ -52,7 +53,7 @@ def run(
 def _seen(subject: str | None, rest: list[str] | None, name: str | None, python: Path | None) -> HostRecord:
     command = command_of(resolve_subject(subject, rest)) if subject is not None or rest else None
     gpus = read_gpus().cards
-    engine = _engine(name, python, has_gpu=bool(gpus))
+    engine = _engine(name, python, gpus)
     on_cpu = not gpus or (engine is not None and engine.kind == "cpu")
     packages = packages_of(engine, on_cpu=engine is not None and engine.kind == "cpu")
     if command is None:
@@ -61,12 +62,12 @@ def _seen(subject: str | None, rest: list[str] | None, name: str | None, python:
     return look_at(with_hub(wanted), packages)
 
 
-def _engine(name: str | None, python: Path | None, *, has_gpu: bool) -> Engine | None:
+def _engine(name: str | None, python: Path | None, gpus: Sequence[Gpu]) -> Engine | None:
     """The engine that `up` would take; none at all is said on stderr, one that was named must be there."""
     from trimtab.cli.engines import choose_engine
 
     try:
-        return choose_engine(name, python, has_gpu=has_gpu)
+        return choose_engine(name, python, gpus)
     except HostError as error:
         print(f"{error.message.text(lang())}; {error.hint.text(lang())}", file=sys.stderr)
         return None

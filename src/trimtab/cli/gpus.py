@@ -54,8 +54,13 @@ def with_taken(cards: Sequence[Card], found: Sequence[Gpu]) -> tuple[Card, ...]:
     return tuple(replace(card, taken_gib=gib) for card, gib in zip(cards, taken, strict=False))
 
 
+def chosen_of(cards: Sequence[Gpu], devices: Sequence[str]) -> list[Gpu]:
+    """Cards of `devices` (index or UUID), all where it names none."""
+    return [card for card in cards if not devices or str(card.index) in devices or card.uuid in devices]
+
+
 def gpu_set(cards: Sequence[Gpu], devices: Sequence[str] = ()) -> GpuSet:
     """Cards of this host as their driver reports them: those of `devices` (index or UUID), else all."""
-    chosen = [card for card in cards if not devices or str(card.index) in devices or card.uuid in devices]
-    sets = [parse_gpus(f"{card.name} {card.total_bytes / (1 << 30):.2f}GiB") for card in chosen]
+    named = [f"{card.name} {card.total_bytes / (1 << 30):.2f}GiB" for card in chosen_of(cards, devices)]
+    sets = [parse_gpus(name) for name in named]
     return GpuSet(tuple(member for one in sets for member in one.members), tuple(n for s in sets for n in s.notes))

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from trimtab.cli.engines import choose_engine, cpu_engine
-from trimtab.cli.gpus import cpu_set, gpu_set
+from trimtab.cli.gpus import chosen_of, cpu_set, gpu_set
 from trimtab.cli.models import find_model, require_known
 from trimtab.cli.notes import Notes
 from trimtab.cli.room import require_room
@@ -79,7 +79,7 @@ def demo_launch(progress: Observer, pinned: tuple[FlagUse, ...], wanted: Wanted)
     """The demo: the engine that was named, else the CPU engine; it and the small model are made if missing."""
     gpus = read_gpus().cards
     named = wanted.engine is not None or wanted.engine_python is not None
-    engine = choose_engine(wanted.engine, wanted.engine_python, has_gpu=bool(gpus)) if named else cpu_engine(progress)
+    engine = choose_engine(wanted.engine, wanted.engine_python, gpus) if named else cpu_engine(progress)
     on_cpu = engine.kind == "cpu" or not gpus
     directory = prepare_demo_model(dirs().cache, engine, progress)
     found = find_model(str(directory), None, Notes(lang()))
@@ -104,7 +104,7 @@ def launch_of(subject: Subject, wanted: Wanted, watcher: TransferObserver) -> La
     """The launch of a model, a command or a plan file on this host. Errors name what is missing."""
     command = _command(subject)
     gpus = read_gpus().cards
-    engine = choose_engine(wanted.engine, wanted.engine_python, has_gpu=bool(gpus))
+    engine = choose_engine(wanted.engine, wanted.engine_python, chosen_of(gpus, wanted.devices))
     on_cpu = engine.kind == "cpu" or not gpus
     cards = require_room(command, len(wanted.devices) or len(gpus), on_cpu=on_cpu)
     if isinstance(subject, ModelSubject):
@@ -137,6 +137,8 @@ def _of_model(subject: ModelSubject, engine: Engine, wanted: Wanted, gpus: GpuSe
 
 def _planned(engine: Engine, task: Task, wish: Wish) -> Launch:
     made = plan(task, wish)
+    if made.refusal is not None:
+        raise UsageError(made.refusal, hint=made.alternatives[0].what if made.alternatives else None)
     if not made.fits:
         raise UsageError(
             msg(

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from trimtab.cli.paths import path_named
-from trimtab.errors import ModelError, UsageError
+from trimtab.errors import HostError, ModelError, UpstreamError, UsageError
 from trimtab.facts.architectures.registry import known_architectures
 from trimtab.facts.catalogue import lookup as catalogue
 from trimtab.facts.gguf_model import read_gguf_model
@@ -18,7 +18,7 @@ from trimtab.facts.model import ModelFacts, read_model
 from trimtab.facts.probe.cached import CachedRepo
 from trimtab.facts.probe.hub_settings import hub_from_environment, id_of_page, is_model_id
 from trimtab.facts.probe.model_dir import ModelFiles, only_gguf, read_gguf_file, read_headers, read_json, read_model_dir
-from trimtab.messages import msg
+from trimtab.messages import Message, msg
 
 if TYPE_CHECKING:
     from trimtab.facts.probe.transfer import TransferObserver
@@ -120,12 +120,18 @@ def _from_hub(ref: str, watcher: TransferObserver, *, look_up: bool) -> Model:
 
     try:
         return _from_path(ref, fetch_config(ref, hub, watcher))
-    except ModelError as error:
-        hint = msg(
-            "{hint}\n  -> Without the hub, plan and budget reckon from its config.json: --model-config DIR",
-            hint=error.hint,
-        )
-        raise ModelError(error.message, hint=hint) from error
+    except (ModelError, HostError, UpstreamError) as error:
+        raise type(error)(error.message, hint=_without_hub(ref, error.hint)) from error
+
+
+def _without_hub(ref: str, hint: Message) -> Message:
+    """The hub's own next step, the catalogue's names that a misspelt id may mean, and how to do without both."""
+    near = catalogue.nearest_ids(ref)
+    if near:
+        hint = msg("{hint}\n  -> Known without the hub, and alike: {names}", hint=hint, names=", ".join(near))
+    return msg(
+        "{hint}\n  -> Without the hub, plan and budget reckon from its config.json: --model-config DIR", hint=hint
+    )
 
 
 def _from_path(ref: str, path: Path) -> Model:

@@ -284,7 +284,7 @@ def _with_memory(device: Device, amount: float | None, unit: str) -> tuple[Gpu, 
     notes: list[Message] = []
     usual = sorted(m.nominal_gb for m in device.memories if not m.rare)
     if amount is None and len(usual) > 1:
-        sizes = " or ".join(f"{n:g}" for n in usual)
+        sizes = " / ".join(f"{n:g}" for n in usual)
         notes.append(
             msg("{name} comes with {sizes} GB; {used:g} GB are reckoned with", name=device.name, sizes=sizes,
                 used=memory.nominal_gb)
@@ -293,7 +293,7 @@ def _with_memory(device: Device, amount: float | None, unit: str) -> tuple[Gpu, 
         gb = amount if unit == "GB" else amount / GIB_PER_GB
         memory = min(device.memories, key=lambda m: min(abs(m.nominal_gb - gb), abs(m.nominal_gb - amount)))
         if min(abs(memory.nominal_gb - gb), abs(memory.nominal_gb - amount)) > 0.09 * memory.nominal_gb:
-            sizes = " or ".join(f"{m.nominal_gb:g}" for m in sorted(device.memories, key=lambda m: m.nominal_gb))
+            sizes = " / ".join(f"{m.nominal_gb:g}" for m in sorted(device.memories, key=lambda m: m.nominal_gb))
             notes.append(
                 msg("{name} has {sizes} GB, not {amount:g} {unit}; {used:g} GB are reckoned with",
                     name=device.name, sizes=sizes, amount=amount, unit=unit, used=memory.nominal_gb)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -27,18 +27,38 @@ MORE_CARDS = (2, 4, 8, 16, 32)
 _Maker = Callable[[Task, Wish], Alternative | None]
 
 
-def alternatives(task: Task, wish: Wish) -> tuple[Alternative, ...]:
+def alternatives(task: Task, wish: Wish, longer: Sequence[int] = ()) -> tuple[Alternative, ...]:
     """The nearest wishes that fit on these cards, other models' bytes, more and other cards.
 
     Two changes at once are tried where none alone serves, and weights in the host's memory last: they slow down every
-    token.
+    token. `longer`: where the user left the context open, those beyond the wish's, the longest first; what has room
+    for one is told with it.
     """
-    here: tuple[_Maker, ...] = (_other_release, _fewer_requests, _shorter_context, _fp8_cache, _quantised)
-    elsewhere: tuple[_Maker, ...] = (_more_cards, _other_cards)
+    here: tuple[_Maker, ...] = (_other_release, _fewer_requests, _shorter_context, _fp8_cache)
     found = [one for make in here if (one := make(task, wish)) is not None]
-    if not found:
-        found = [one for make in (_quantised_and_less, _offloaded) if (one := make(task, wish)) is not None][:1]
-    return (*found, *(one for make in elsewhere if (one := make(task, wish)) is not None))
+    found += _quantised(task, wish, longer)
+    found = found or _quantised_and_less(task, wish)
+    if not found and (offloaded := _offloaded(task, wish)) is not None:
+        found = [offloaded]
+    elsewhere = [make(task, wish, longer) for make in (_more_cards, _other_cards)]
+    return (*found, *(one for one in elsewhere if one is not None))
+
+
+def _longest(task: Task, wish: Wish, longer: Sequence[int]) -> Try | None:
+    """What fits the wish, at the longest of the contexts at which it still does."""
+    found = first_fit(task, wish)
+    if found is None:
+        return None
+    tried = (first_fit(task, replace(wish, context=length)) for length in longer)
+    return next((one for one in tried if one is not None), found)
+
+
+def _at_length(what: Message, found: Try, longer: Sequence[int]) -> Message:
+    """With the context that it has room for, where that was left open."""
+    if not longer:
+        return what
+    return msg("{what}: {n} requests of {size:,} tokens at once", what=what, n=found.wish.concurrency or 1,
+               size=found.wish.request_tokens)  # fmt: skip
 
 
 def _other_release(task: Task, wish: Wish) -> Alternative | None:
@@ -87,7 +107,7 @@ def _fewer_requests(task: Task, wish: Wish) -> Alternative | None:
     return _alternative(
         task,
         found[1],
-        msg("{n} requests at once instead of {wanted}", n=found[0], wanted=wanted),
+        msg("at most {n} at once instead of {wanted}", n=found[0], wanted=wanted),
         msg("{n} of {wanted} wait in the queue", n=wanted - found[0], wanted=wanted),
     )
 
@@ -123,35 +143,43 @@ def _fp8_cache(task: Task, wish: Wish) -> Alternative | None:
     )
 
 
-def _quantised(task: Task, wish: Wish) -> Alternative | None:
-    """The first quantised variant which fits, by the name that publishers give it."""
+def _quantised(task: Task, wish: Wish, longer: Sequence[int]) -> list[Alternative]:
+    """The first quantised variant which fits, by the name that publishers give it; and each that has more context."""
+    told: list[Alternative] = []
+    most = 0
     for scheme, other in variants(task):
-        found = first_fit(other, wish)
-        if found is not None:
-            return _alternative(
-                other,
-                found,
-                msg("weights in {scheme}: {name}", scheme=scheme, name=other.model_path),
-                msg(
-                    "accuracy, for {after:.1f} GiB of weights instead of {before:.1f}; look whether it is published",
-                    after=other.model.stored_bytes / GIB,
-                    before=task.model.stored_bytes / GIB,
-                ),
-            )
-    return None
+        found = _longest(other, wish, longer)
+        if found is None or (found.wish.context or 1) <= most:
+            continue
+        most = found.wish.context or 1
+        what = msg("weights in {scheme}: {name}", scheme=scheme, name=other.model_path)
+        cost = msg(
+            "accuracy, for {after:.1f} GiB of weights instead of {before:.1f}; look whether it is published",
+            after=other.model.stored_bytes / GIB,
+            before=task.model.stored_bytes / GIB,
+        )
+        told.append(_alternative(other, found, _at_length(what, found, longer), cost))
+    return told
 
 
-def _quantised_and_less(task: Task, wish: Wish) -> Alternative | None:
-    """A quantised variant with fewer requests, or with a shorter context."""
+def _quantised_and_less(task: Task, wish: Wish) -> list[Alternative]:
+    """Quantised variants with fewer requests, else with a shorter context: each that holds more than those before."""
     quantised = list(variants(task))
     for make in (_fewer_requests, _shorter_context):
+        told: list[Alternative] = []
+        most = (0, 0)
         for scheme, other in quantised:
             found = make(other, wish)
-            if found is not None:
-                what = msg("weights in {scheme}: {name}, and {what}", scheme=scheme, name=other.model_path,
-                           what=found.what)  # fmt: skip
-                return replace(found, what=what, cost=msg("accuracy, and {cost}", cost=found.cost))
-    return None
+            size = (found.budget.settings.max_num_seqs, found.budget.settings.max_model_len) if found else most
+            if found is None or size <= most:
+                continue
+            most = size
+            what = msg("weights in {scheme}: {name}, and {what}", scheme=scheme, name=other.model_path,
+                       what=found.what)  # fmt: skip
+            told.append(replace(found, what=what, cost=msg("accuracy, and {cost}", cost=found.cost)))
+        if told:
+            return told
+    return []
 
 
 def _offloaded(task: Task, wish: Wish) -> Alternative | None:
@@ -201,36 +229,30 @@ def _least_gib(task: Task, wish: Wish) -> float:
     return (task.model.stored_bytes + (wish.concurrency or 1) * each) / GIB
 
 
-def _more_cards(task: Task, wish: Wish) -> Alternative | None:
+def _more_cards(task: Task, wish: Wish, longer: Sequence[int]) -> Alternative | None:
     """The smallest number of the same cards that does, in powers of two."""
     if task.on_cpu:
         return None
     least = _least_gib(task, wish) / task.cards[0].total_gib
     for count in (n for n in MORE_CARDS if n > len(task.cards) and n >= least):
-        found = first_fit(replace(task, cards=(task.cards[0],) * count), wish)
+        found = _longest(replace(task, cards=(task.cards[0],) * count), wish, longer)
         if found is not None:
-            return _alternative(
-                task,
-                found,
-                msg("{n} x {card} instead of {have}", n=count, card=task.cards[0].name, have=len(task.cards)),
-                msg("{n} more cards", n=count - len(task.cards)),
-            )
+            what = msg("{n} x {card} instead of {have}", n=count, card=task.cards[0].name, have=len(task.cards))
+            cost = msg("cards: {n} more", n=count - len(task.cards))
+            return _alternative(task, found, _at_length(what, found, longer), cost)
     return None
 
 
-def _other_cards(task: Task, wish: Wish) -> Alternative | None:
+def _other_cards(task: Task, wish: Wish, longer: Sequence[int]) -> Alternative | None:
     """The set of other cards with the least memory that serves the wish."""
     if task.on_cpu:
         return None
     for name, count, card in smallest_sets(_least_gib(task, wish)):
         other = with_release(replace(task, cards=(card,) * count))
-        found = first_fit(other, wish) if name != task.cards[0].name else None
+        found = _longest(other, wish, longer) if name != task.cards[0].name else None
         if found is not None:
-            return _alternative(
-                other,
-                found,
-                msg("{n} x {card} instead of {have} x {old}", n=count, card=name, have=len(task.cards),
-                    old=task.cards[0].name),
-                msg("other hardware; trimtab plan ... --gpu any ranks all sets"),
-            )  # fmt: skip
+            what = msg("{n} x {card} instead of {have} x {old}", n=count, card=name, have=len(task.cards),
+                       old=task.cards[0].name)  # fmt: skip
+            cost = msg("other hardware; trimtab plan ... --gpu any ranks all sets")
+            return _alternative(other, found, _at_length(what, found, longer), cost)
     return None

@@ -14,7 +14,7 @@ from trimtab.plan.outcome import Alternative, Lost, Plan
 from trimtab.plan.parallel import refusals
 from trimtab.plan.reasons import name_reason, reasons
 from trimtab.plan.safety import reserve
-from trimtab.plan.search import BATCHES, CPU_BATCH, Searched, Try, command_of, nearness, search, to_argv, typed
+from trimtab.plan.search import BATCHES, CPU_BATCH, Searched, Try, command_of, search, to_argv, typed
 from trimtab.plan.splits import Split, splits
 from trimtab.plan.unsupported import unsupported, with_release
 from trimtab.plan.wish import DEFAULT_CONCURRENCY, Task, Wish, alike, held, settled_wish
@@ -49,7 +49,8 @@ def plan(task: Task, wish: Wish) -> Plan:
     if shown is None:
         raise _no_split(task, wish)
     made = _made(task, shown, () if refusal else lost[:SHOWN_LOSSES])
-    return replace(made, refusal=refusal, alternatives=alternatives(task, shown.wish))
+    longer = () if wish.context else tuple(n for n in _lengths(task) if n > (shown.wish.context or 0))
+    return replace(made, refusal=refusal, alternatives=alternatives(task, shown.wish, longer))
 
 
 def plan_if_fits(task: Task, wish: Wish) -> Plan | None:
@@ -75,12 +76,11 @@ def _unjudged(task: Task, wish: Wish) -> Plan:
 
 
 def _searched(task: Task, wish: Wish) -> Searched:
-    """The first of the wishes that fits, else the nearest try of them all."""
-    nearest: Try | None = None
-    lost: tuple[Lost, ...] = ()
+    """The first of the wishes that fits; else what the last of them, which asks least, comes nearest with."""
     too_large: dict[Split, Try] = {}
     holds: dict[int, float] = {}
-    for one in _wishes(task, wish):
+    wishes = _wishes(task, wish)
+    for one in wishes:
         length = one.context or 0
         if (one.concurrency or 1) > FEWER_HOLD * holds.get(length, float("inf")) + 1:
             continue
@@ -89,9 +89,7 @@ def _searched(task: Task, wish: Wish) -> Searched:
             return found
         if found.nearest is not None and found.nearest.budget.verdict == "fits":
             holds[length] = held(found.nearest.budget, one)
-        if nearest is None or (found.nearest and _nearness(found.nearest) > _nearness(nearest)):
-            nearest, lost = found.nearest, found.lost
-    return Searched(None, nearest, lost)
+    return found if len(wishes) == 1 else search(task, wishes[-1])
 
 
 def _settled(task: Task, wish: Wish) -> tuple[Task, Wish]:
@@ -114,11 +112,6 @@ def _lengths(task: Task) -> list[int]:
     if task.on_cpu:
         return [min(longest, CPU_CONTEXT)]
     return [longest, *(c for c in CONTEXTS if c < longest)]
-
-
-def _nearness(found: Try) -> tuple[int, float, float]:
-    """Over wishes of several contexts, a request counts at the whole of its own."""
-    return nearness(found, found.budget.capacity.max_concurrency)
 
 
 def _made(

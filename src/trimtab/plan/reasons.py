@@ -188,6 +188,9 @@ def _utilization(case: Case) -> _Told:
         fragments=kept.fragmentation,
         error=kept.model_error,
     )
+    if kept.host:
+        text = msg("{text}, {host:.2f} the system and its processes, which share this memory", text=text,
+                   host=kept.host)  # fmt: skip
     return text, "memory model"
 
 

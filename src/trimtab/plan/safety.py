@@ -27,6 +27,9 @@ LIBRARIES_GIB = 0.1
 the middle of 0.04 to 0.22, so about 0.1 more must be expected."""
 PARTLY_USED_SEGMENTS = 2
 """Segments of 20 MiB of which PyTorch may use a part only, one each for tensors below 1 and below 10 MiB."""
+HOST_SHARE = 0.1
+"""Where CPU and GPU share the memory: what the system and vLLM's own processes need of it. Recorded starts on GB10 ask
+for 0.5 to 0.9, and at 0.9 one had other processes killed (benchmarks/data/public.jsonl, a055 and a090)."""
 LOWEST_UTILIZATION = 0.05
 
 
@@ -37,10 +40,11 @@ class Reserve(msgspec.Struct, frozen=True):
     graphs: float
     fragmentation: float
     model_error: float
+    host: float = 0.0
 
     @property
     def total(self) -> float:
-        return self.penalties + self.graphs + self.fragmentation + self.model_error
+        return self.penalties + self.graphs + self.fragmentation + self.model_error + self.host
 
 
 def reserve(found: Budget, rank: Rank) -> Reserve:
@@ -48,7 +52,9 @@ def reserve(found: Budget, rank: Rank) -> Reserve:
     settings = found.settings
     graphs = rank.graphs.value * GRAPHS_ERROR if settings.graphs else 0.0
     error = rank.activation.value * ACTIVATION_ERROR + rank.weights.value * WEIGHTS_ERROR + LIBRARIES_GIB
-    return Reserve(_penalties(found, rank), graphs, PARTLY_USED_SEGMENTS * LARGE_SEGMENT / GIB, error)
+    shared = rank.card.unified and rank.card.vendor == "nvidia"  # AMD's firmware sets the GPU's share apart
+    host = rank.card.total_gib * HOST_SHARE if shared else 0.0
+    return Reserve(_penalties(found, rank), graphs, PARTLY_USED_SEGMENTS * LARGE_SEGMENT / GIB, error, host)
 
 
 def _penalties(found: Budget, rank: Rank) -> float:

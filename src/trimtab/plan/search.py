@@ -271,12 +271,9 @@ def _score(found: Try, wish: Wish) -> tuple[float, int]:
 
 
 def _nearness(found: Try) -> tuple[int, float, float]:
-    return nearness(found, held(found.budget, found.wish))
-
-
-def nearness(found: Try, holds: float) -> tuple[int, float, float]:
-    """More is nearer to fitting: it starts, and `holds` more requests; else it takes less on a card."""
+    """More is nearer to fitting: it starts, and holds more requests; else it takes less on a card."""
     order = {"fits": 2, "unsafe_headroom": 1}
+    holds = held(found.budget, found.wish)
     return order.get(found.budget.verdict, 0), holds, -found.budget.tightest.weights.value
 
 

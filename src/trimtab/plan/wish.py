@@ -121,6 +121,7 @@ def settled_wish(task: Task, wish: Wish) -> Wish:
     UsageError: a number below 1, more context than the model has positions, or wishes that contradict each other.
     """
     _positive(wish)
+    _in_range(task)
     wish = _with_lengths(_with_pinned(task, wish))
     _positive(wish)
     longest = task.model.max_positions
@@ -134,6 +135,18 @@ def settled_wish(task: Task, wish: Wish) -> Wish:
             ),
         )
     return wish
+
+
+def _in_range(task: Task) -> None:
+    share = task.pinned.get("gpu_memory_utilization")
+    if isinstance(share, int | float) and not 0 < share <= 1:
+        raise UsageError(
+            msg("--gpu-memory-utilization is {share}; vLLM takes shares above 0, up to 1", share=share),
+            hint=msg("Leave it out: the plan finds the highest that is safe."),
+        )
+    batch = task.pinned.get("max_num_batched_tokens")
+    if isinstance(batch, int):
+        require_positive("--max-num-batched-tokens", batch)
 
 
 def _with_pinned(task: Task, wish: Wish) -> Wish:

@@ -13,14 +13,17 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
+from trimtab.engine.supported import lowest_capability, newest_for
 from trimtab.errors import HostError
 from trimtab.messages import msg
 from trimtab.supervisor.children import run_command
 
+T = TypeVar("T")
 GIB = 1024**3
 CPU_BYTES = int(4.5 * GIB)  # measured: 3.5 GiB installed, about 0.6 GiB of wheels beside it while pip works
 CUDA_BYTES = 14 * GIB  # torch with the CUDA 13 libraries, and the wheels beside it while pip works
@@ -57,6 +60,7 @@ class Host:
     free_bytes: Callable[[Path], int]
     driver: Callable[[], str | None]  # NVIDIA's kernel driver, "580.82.07"
     has_library: Callable[[str], bool] = lambda name: _loads(name)  # whether the loader finds it
+    capability: Callable[[], int | None] = lambda: _asked_nvml(_lowest)  # of its oldest NVIDIA card, 75 for 7.5
 
 
 def this_host(python: Path | None = None) -> Host:
@@ -161,7 +165,7 @@ def cuda_version(host: Host, asked: str | None) -> str:
             hint=msg("Update the NVIDIA driver, then run the command again."),
         )
     if asked is None:
-        return usable[0].newest
+        return _newest_for_cards(usable, host.capability())
     build = next(build for build in CUDA_BUILDS if numbers(asked)[:2] >= build.first)
     if build not in usable:
         raise HostError(
@@ -175,6 +179,22 @@ def cuda_version(host: Host, asked: str | None) -> str:
             hint=msg("Update the driver, or run: trimtab engine install cuda --version {v}", v=usable[0].newest),
         )
     return asked
+
+
+def _newest_for_cards(usable: Sequence[CudaBuild], capability: int | None) -> str:
+    """The newest version of the builds that the driver runs, and that is built for the cards. HostError: none is."""
+    found = [one.newest for one in usable if capability is None or lowest_capability(one.newest) <= capability]
+    if found:
+        return found[0]
+    newest = newest_for(capability or 0)
+    raise HostError(
+        msg(
+            "a card of compute capability {have:.1f} is older than what vLLM is built for", have=(capability or 0) / 10
+        ),
+        hint=msg("Run: trimtab engine install cuda --version {version}", version=newest)
+        if newest is not None
+        else msg("No release of vLLM is built for it: use another card, or trimtab engine install cpu."),
+    )
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -203,6 +223,17 @@ def _free_bytes(path: Path) -> int:
 
 
 def _driver() -> str | None:
+    return _asked_nvml(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
+
+
+def _lowest(nvml: Any) -> int | None:
+    handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+    found = [nvml.nvmlDeviceGetCudaComputeCapability(handle) for handle in handles]
+    return min((10 * major + minor for major, minor in found), default=None)
+
+
+def _asked_nvml(ask: Callable[[Any], T | None]) -> T | None:
+    """What NVML answers; None where there is none, or it does not tell."""
     import pynvml
 
     try:
@@ -210,6 +241,8 @@ def _driver() -> str | None:
     except pynvml.NVMLError:
         return None
     try:
-        return str(pynvml.nvmlSystemGetDriverVersion())
+        return ask(pynvml)
+    except pynvml.NVMLError:
+        return None
     finally:
         pynvml.nvmlShutdown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from trimtab.cli.format.columns import columns, padded
 from trimtab.cli.format.json import dump
 from trimtab.messages import msg
 from trimtab.plan.sets import Ranked
@@ -19,11 +20,12 @@ def text(found: Sequence[Ranked], lang: str) -> str:
         return msg("No set of up to 32 equal cards serves this.").text(lang) + "\n"
     heads = [
         m.text(lang)
-        for m in (msg("cards"), msg("GiB in all"), msg("split"), msg("requests held"), msg("tokens/s, estimate"))
-    ]
+        for m in (msg("cards"), msg("GiB in all"), msg("split"), msg("tokens a request"), msg("requests held"),
+                  msg("tokens/s, estimate"))
+    ]  # fmt: skip
     rows = [heads, *([*_cells(one)] for one in found)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
-    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(columns(row[i]) for row in rows) for i in range(len(heads))]
+    lines = ["  ".join(padded(cell, w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
     first = msg("The first: trimtab plan ... --gpu {name}", name=f"{found[0].count}x{found[0].name.replace(' ', '-')}")
     return "\n".join([*lines, "", first.text(lang), shlex.join(found[0].plan.command.argv())]) + "\n"
 
@@ -35,6 +37,7 @@ def _cells(one: Ranked) -> tuple[str, ...]:
         f"{one.count} x {one.name}",
         f"{one.total_gib:.0f}",
         one.plan.split.text + (", eager" if one.plan.budget.settings.enforce_eager else ""),
+        f"{one.plan.wish.request_tokens:,}",
         f"{one.plan.holds:.1f}",
         speed,
     )
@@ -48,6 +51,7 @@ def value(found: Sequence[Ranked], lang: str) -> str:
             "count": one.count,
             "total_gib": round(one.total_gib, 2),
             "split": one.plan.split.text,
+            "request_tokens": one.plan.wish.request_tokens,
             "requests_held": round(one.plan.holds, 2),
             "output_tokens_s": _span(one),
             "command": one.plan.command.argv(),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trimtab.cli.format.budget import MARKS, drawn
+from trimtab.cli.format.columns import columns, padded
 from trimtab.cli.plan_file import PLAN_SCHEMA
 from trimtab.messages import Message, msg
 from trimtab.plan.estimate import Estimate
@@ -144,6 +145,7 @@ def _headroom(plan: Plan) -> dict[str, float] | None:
         "graphs_gib": kept.graphs,
         "fragmentation_gib": kept.fragmentation,
         "model_error_gib": kept.model_error,
+        "host_gib": kept.host,
         "other_processes_gib": plan.budget.tightest.card.taken_gib,
     }
     return {name: round(number, 3) for name, number in terms.items()}
@@ -196,10 +198,11 @@ def _memory(budget: Budget, lang: str) -> list[str]:
     many = msg("Memory of the tightest of {n} ranks:", n=len(budget.ranks))
     lines = [(many if len(budget.ranks) > 1 else msg("Memory:")).text(lang)]
     lines += [f"  {line}" for line in drawn(budget, lang)] if budget.known else []
-    width = max(_columns(name.text(lang)) for _, name, _, _ in rows)
+    width = max(columns(name.text(lang)) for _, name, _, _ in rows)
     for mark, name, gib, note in rows:
-        named = name.text(lang) + " " * (width - _columns(name.text(lang)))
-        lines.append(f"  {mark} {named}  {gib:7.2f} GiB  {note.text(lang) if note else ''}".rstrip())
+        lines.append(
+            f"  {mark} {padded(name.text(lang), width)}  {gib:7.2f} GiB  {note.text(lang) if note else ''}".rstrip()
+        )
     holds = msg(
         "holds {tokens:,} tokens: {n:.1f} requests of {length:,}",
         tokens=held.kv_cache_tokens,
@@ -233,11 +236,6 @@ def _kv(budget: Budget) -> Message:
         blocks=budget.capacity.num_blocks,
         size=budget.capacity.block_size,
     )
-
-
-def _columns(text: str) -> int:
-    """Width on a terminal: a Chinese character takes two columns."""
-    return sum(2 if ord(c) > 0x2E7F else 1 for c in text)
 
 
 def _does_not_fit(plan: Plan, lang: str) -> str:
