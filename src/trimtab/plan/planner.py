@@ -120,6 +120,7 @@ def _made(
     lost: tuple[Lost, ...],
     given_up: tuple[Message, ...] = (),
     considered: tuple[Lost, ...] = (),
+    with_graphs: Message | None = None,
 ) -> Plan:
     told = found.estimate
     return Plan(
@@ -129,7 +130,7 @@ def _made(
         wish=found.wish,
         why=(
             name_reason(task.served_name),
-            *reasons(found.budget, found.flags, found.env, task.pinned, found.wish, told),
+            *reasons(found.budget, found.flags, found.env, task.pinned, found.wish, told, with_graphs),
         ),
         split=found.split,
         estimate=told,
@@ -142,7 +143,8 @@ def _made(
 
 def _fitting(task: Task, asked: Wish, best: Try, lost: tuple[Lost, ...]) -> Plan:
     shown = tuple(one for one in lost if one.what != best.split.text)[:SHOWN_LOSSES]
-    return _made(task, best, shown, tuple(given_up(task, asked, best)), tuple(considered(task, best)))
+    with_graphs = next((one.reason for one in lost if one.what == best.split.text), None)
+    return _made(task, best, shown, tuple(given_up(task, asked, best)), tuple(considered(task, best)), with_graphs)
 
 
 def _no_split(task: Task, wish: Wish) -> UsageError:

@@ -29,9 +29,10 @@ def reasons(
     pinned: Mapping[str, object],
     wish: Wish,
     told: Estimate,
+    with_graphs: Message | None = None,
 ) -> tuple[Why, ...]:
-    """One Why per flag and variable, in the order of the command."""
-    case = Case(found, wish, told)
+    """One Why per flag and variable, in the order of the command. `with_graphs`: what the same fails at with them."""
+    case = Case(found, wish, told, with_graphs)
     listed = []
     for name, value in flags.items():
         option = f"--{name.replace('_', '-')}"
@@ -65,6 +66,7 @@ class Case(msgspec.Struct, frozen=True):
     found: Budget
     wish: Wish
     told: Estimate
+    with_graphs: Message | None = None
 
 
 def _max_model_len(case: Case) -> _Told:
@@ -168,7 +170,10 @@ def _chunked_prefill(case: Case) -> _Told:
 
 
 def _eager(case: Case) -> _Told:
-    return msg("without CUDA graphs: with them this would not fit, and each token would be faster"), "memory model"
+    if case.with_graphs is None:
+        return msg("without CUDA graphs: with them this would not fit, and each token would be faster"), "memory model"
+    text = msg("without CUDA graphs, with which each token would be faster; with them: {why}", why=case.with_graphs)
+    return text, "memory model"
 
 
 def _utilization(case: Case) -> _Told:
