@@ -330,3 +330,12 @@ def test_memory_shared_with_the_host_leaves_the_system_its_part() -> None:
     assert made.budget.settings.gpu_memory_utilization <= 0.9
     why = next(str(w.reason) for w in made.why if w.flag == "--gpu-memory-utilization")
     assert "12.16 the system and its processes, which share this memory" in why
+
+
+def test_room_for_nccl_in_graphs_is_kept_and_told() -> None:
+    made = plan(task("meta-llama/Llama-3.3-70B-Instruct", "4xL40S"), Wish(16384, 4))
+    assert made.reserve is not None
+    assert made.reserve.communication == pytest.approx(1.7)
+    assert min(rank.headroom.value for rank in made.budget.ranks) >= made.reserve.total
+    why = next(str(w.reason) for w in made.why if w.flag == "--gpu-memory-utilization")
+    assert "1.70 NCCL in the graphs" in why

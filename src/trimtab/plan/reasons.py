@@ -193,6 +193,9 @@ def _utilization(case: Case) -> _Told:
         fragments=kept.fragmentation,
         error=kept.model_error,
     )
+    if kept.communication:
+        text = msg("{text}, {room:.2f} NCCL in the graphs, which vLLM does not count", text=text,
+                   room=kept.communication)  # fmt: skip
     if kept.host:
         text = msg("{text}, {host:.2f} the system and its processes, which share this memory", text=text,
                    host=kept.host)  # fmt: skip

@@ -10,6 +10,7 @@ import msgspec
 from trimtab.plan.memory.allocator import GIB, LARGE_SEGMENT
 from trimtab.plan.memory.budget import Budget
 from trimtab.plan.memory.rank import Rank
+from trimtab.plan.memory.verdict import communication_gib
 
 PENALTY_BYTES = 18
 """Bytes for each entry of sequences x vocabulary once a request asks for penalties: counts in 8 bytes and a mask, of
@@ -40,11 +41,13 @@ class Reserve(msgspec.Struct, frozen=True):
     graphs: float
     fragmentation: float
     model_error: float
+    communication: float = 0.0
     host: float = 0.0
 
     @property
     def total(self) -> float:
-        return self.penalties + self.graphs + self.fragmentation + self.model_error + self.host
+        counted = self.penalties + self.graphs + self.fragmentation + self.model_error
+        return counted + self.communication + self.host
 
 
 def reserve(found: Budget, rank: Rank) -> Reserve:
@@ -54,7 +57,8 @@ def reserve(found: Budget, rank: Rank) -> Reserve:
     error = rank.activation.value * ACTIVATION_ERROR + rank.weights.value * WEIGHTS_ERROR + LIBRARIES_GIB
     shared = rank.card.unified and rank.card.vendor == "nvidia"  # AMD's firmware sets the GPU's share apart
     host = rank.card.total_gib * HOST_SHARE if shared else 0.0
-    return Reserve(_penalties(found, rank), graphs, PARTLY_USED_SEGMENTS * LARGE_SEGMENT / GIB, error, host)
+    fragmentation = PARTLY_USED_SEGMENTS * LARGE_SEGMENT / GIB
+    return Reserve(_penalties(found, rank), graphs, fragmentation, error, communication_gib(settings), host)
 
 
 def _penalties(found: Budget, rank: Rank) -> float:

@@ -145,6 +145,7 @@ def _headroom(plan: Plan) -> dict[str, float] | None:
         "graphs_gib": kept.graphs,
         "fragmentation_gib": kept.fragmentation,
         "model_error_gib": kept.model_error,
+        "communication_gib": kept.communication,
         "host_gib": kept.host,
         "other_processes_gib": plan.budget.tightest.card.taken_gib,
     }

@@ -178,7 +178,7 @@ def _after_kv(settings: Settings, ranks: Sequence[Rank]) -> Judged:
             short=-left,
         )
         return "oom_cuda_graph", (text,)
-    if left < _safe_headroom(settings):
+    if left < SAFE_HEADROOM_GIB + communication_gib(settings):
         text = msg(
             "rank {rank}: only {left:.2f} GiB of {total:.1f} GiB stay free at the peak",
             rank=tight.rank,
@@ -189,11 +189,11 @@ def _after_kv(settings: Settings, ranks: Sequence[Rank]) -> Judged:
     return "fits", (msg("{left:.1f} GiB stay free at the peak on the tightest rank", left=left),)
 
 
-def _safe_headroom(settings: Settings) -> float:
-    """GiB that should stay free at the peak; more where graphs hold NCCL's memory, which no release counts."""
+def communication_gib(settings: Settings) -> float:
+    """GiB that must stay free for NCCL's memory in the graphs, which no release counts."""
     if not settings.graphs:
-        return SAFE_HEADROOM_GIB
+        return 0.0
     ranks = settings.world_size if settings.version < (0, 11) else settings.tensor_parallel_size
     if ranks > CARDS_PER_HOST:
-        return NODES_HEADROOM_GIB
-    return NCCL_HEADROOM_GIB if settings.nccl_reduces else SAFE_HEADROOM_GIB
+        return NODES_HEADROOM_GIB - SAFE_HEADROOM_GIB
+    return NCCL_HEADROOM_GIB - SAFE_HEADROOM_GIB if settings.nccl_reduces else 0.0
