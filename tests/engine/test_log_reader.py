@@ -189,3 +189,13 @@ def test_no_log_at_all(data: bytes) -> None:
     found = read_log([data])
     assert found.facts.starts == 0
     assert not found.of(EntryKind.EXCEPTION, EntryKind.ERROR)
+
+
+def test_a_word_longer_than_any_path_is_cut_in_its_middle() -> None:
+    word = "x_" * 4000
+    (entry,) = read_log([f"ValueError: {word}end is no path\n".encode()]).entries
+    assert len(entry.text) < 500
+    assert entry.text.endswith("x_x_end is no path")
+    path = f"/models/{'a' * 255}/config.json"
+    (entry,) = read_log([f"OSError: {path} is damaged\n".encode()]).entries
+    assert path in entry.text

@@ -164,8 +164,11 @@ def test_half_installed_engines_go_and_nothing_else(tmp_path: Path, host: Host) 
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "notes"]
 
 
-def test_uv_is_asked_where_pip_finds_no_cpu_torch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [None, "2.11.0"], ids=["no torch at all", "a torch of another build"])
+def test_uv_is_asked_where_pip_finds_no_cpu_torch(tmp_path: Path, other: str | None) -> None:
     index = make_vllm(tmp_path / "index", torch=False)
+    if other is not None:
+        make_wheel(index, "torch", other, {"torch.py": ""})
     make_wheel(tmp_path / "hidden", "torch", "2.13.0+cpu", {"torch.py": ""})
     uv = (
         "import subprocess, sys\n"

@@ -120,7 +120,10 @@ def nearest(version: str, known: Sequence[str]) -> str:
 
 
 def _lacks_cpu_torch(outcome: Outcome) -> bool:
-    return bool(re.search(r"No matching distribution found for torch==\S+\+cpu", outcome.text))
+    """pip's two ways of saying so: the release is nowhere, or what depends on it rules out all there are."""
+    return bool(
+        re.search(r"No matching distribution found for torch==\S+\+cpu|depends on torch==\S+\+cpu", outcome.text)
+    )
 
 
 class _Reader:

@@ -17,12 +17,21 @@ _DATED = re.compile(
     r"(?:\[[^\]]*\] ?|[\w.]+(?::\d+)?: )?"
 )  # a formatter of the user's own
 _RANK = re.compile(r"\[rank(\d+)\]: ?")
+LONGEST_WORD = 500
+KEPT = 200  # characters at each end of a longer one
+_LONG_WORD = re.compile(rf"[\w./:=+%@~,\\-]{{{LONGEST_WORD},}}")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def unwrap(line: str) -> tuple[str, str]:
-    """The line as the engine wrote it, and `rank3` where torch's launcher names a rank; colours are taken out."""
+    """The line as the engine wrote it, and `rank3` where torch's launcher names a rank; colours are taken out.
+
+    A word longer than any path or flag (encoded bytes, prompts of one letter) is cut in its middle: patterns that look
+    for a word's end take time with the square of its length.
+    """
     text = line.rstrip("\r\n")
+    if len(text) > LONGEST_WORD:
+        text = _LONG_WORD.sub(lambda word: f"{word[0][:KEPT]}...{word[0][-KEPT:]}", text)
     if text.startswith('{"log":'):
         text = _docker_json(text)
     if "\x00" in text:
