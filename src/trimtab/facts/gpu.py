@@ -186,6 +186,8 @@ _COUNTS = (
 
 
 def _member(part: str, spec: str) -> tuple[int, Gpu, list[Message]]:
+    if re.match(r"-\s*\d", part):
+        raise UsageError(msg("the GPU spec {spec} begins with a minus", spec=repr(spec)), hint=_HINT)
     counted = list(_counted(part))
     leading = counted[0] if counted and part[:1].isdigit() else (1, part)
     count, rest = next((r for r in (*counted, (1, part)) if _known(r[1])), leading)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
 
+from trimtab.errors import ModelError
 from trimtab.facts.architectures.defaults import defaults_for
 from trimtab.facts.architectures.registry import architecture_of, build
 from trimtab.facts.architectures.shape import Shape
@@ -21,6 +23,7 @@ from trimtab.facts.quantisation import Quantisation
 from trimtab.facts.rotary import rotary_tables
 from trimtab.facts.tensors import TensorHeaders
 from trimtab.facts.weights import Part, Weight
+from trimtab.messages import msg
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -230,10 +233,18 @@ def _text_keys(top: Keys) -> Keys:
     return nested.with_defaults(defaults)
 
 
+_OTHER_DTYPES = re.compile(
+    r"auto|half|float|double|float64|b?f(p|loat)?(8|16|32|4)([_-]?e\d.*)?|u?int[48]|mxfp[48]|nvfp4", re.IGNORECASE
+)
+"""Names of dtypes that a packed checkpoint may give; vLLM serves those in 16 bit."""
+
+
 def _dtype(top: Keys, text: Keys) -> str:
     """The dtype that vLLM serves in under --dtype auto, which is the checkpoint's but float16 for float32."""
     name = (text.text("torch_dtype", "dtype") or top.text("torch_dtype", "dtype")).removeprefix("torch.")
     if name in ("bfloat16", "float16", "float32"):
         return name
+    if name and not _OTHER_DTYPES.fullmatch(name):
+        raise ModelError(msg("the model's config has {name} = {value}", name="torch_dtype", value=repr(name)[:80]))
     top.assumed.append("dtype bfloat16")
     return "bfloat16"

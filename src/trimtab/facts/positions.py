@@ -31,6 +31,10 @@ def rope_scaling(keys: Keys) -> Mapping[str, object]:
             continue
         if not isinstance(value, Mapping):
             raise ModelError(msg("the model's config has {name} = {value}", name=name, value=repr(value)[:80]))
+        factor = value.get("factor")
+        if factor is not None and (isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 0):
+            shown = repr(factor)[:80]
+            raise ModelError(msg("the model's config has {name} = {value}", name=f"{name}.factor", value=shown))
         kind = value.get("rope_type", value.get("type"))
         if isinstance(kind, str):
             if kind not in KINDS:

@@ -11,6 +11,7 @@ from trimtab.facts.catalogue.lookup import find_model
 from trimtab.facts.gpu import parse_gpus
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.plan.memory import Budget, Given, budget, cards_of, release, resolve
+from trimtab.plan.memory.bounds import out_of_bounds
 from trimtab.plan.memory.fusion import fusion_bytes
 
 CONFIGS = Path(__file__).parents[3] / "benchmarks" / "data" / "configs"
@@ -310,3 +311,8 @@ def test_v1_captures_every_size_whatever_the_sequences_before_0_12() -> None:
     assert made.settings.nccl_reduces, "bridges join pairs of these cards alone"
     assert made.verdict == "oom_cuda_graph"
     assert planned(config("qwen3-8b"), "0.7.3", "A100", max_num_seqs=20).settings.cudagraph_capture_sizes[-1] == 24
+
+
+@pytest.mark.parametrize(("size", "refused"), [(7, True), (24, True), (16, False), (8, False), (1056, False)])
+def test_block_sizes_that_no_kernel_takes(size: int, refused: bool) -> None:
+    assert any(out_of_bounds(Given({"block_size": size}))) == refused

@@ -21,6 +21,8 @@ def read_moe(keys: Keys, dense_width: int) -> Moe | None:
     nested = keys.sub("ffn_config") or keys
     experts = nested.integer(*EXPERTS, high=MOST_EXPERTS) or 0
     if experts <= 1:
+        nulls = [name for name in EXPERTS if name in nested.given and nested.given[name] is None]
+        nested.assumed.extend(f"no experts: {name} is null" for name in nulls)
         return None
     width = _first(nested, WIDTH, high=LARGEST_WIDTH)
     if width is None:

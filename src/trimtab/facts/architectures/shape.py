@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from trimtab.errors import ModelError
 from trimtab.facts.keys import Keys
+from trimtab.messages import msg
 
 MOST_LAYERS = 1024
 LARGEST_WIDTH = 1 << 20
@@ -33,6 +35,12 @@ def read_shape(keys: Keys, *, kv_heads_default: int | None = None, intermediate_
     head_dim = keys.integer("head_dim", "attention_head_dim", "kv_channels", high=LARGEST_WIDTH)
     if not head_dim:
         head_dim = hidden // heads if heads else 0
+    if kv_heads and heads > kv_heads and heads % kv_heads:
+        raise ModelError(
+            msg("the model's config has {heads} attention heads over {kv} of keys and values, which do not divide",
+                heads=heads, kv=kv_heads),
+            hint=msg("Compare config.json with the one on the model's page; a damaged download looks like this."),
+        )  # fmt: skip
     return Shape(hidden, layers, heads, kv_heads, head_dim, _intermediate(keys, hidden, intermediate_factor), vocab)
 
 

@@ -21,6 +21,9 @@ CACHES = frozenset({
     "nvfp4", "nvfp4_4over6", "int4_per_token_head", "int8_per_token_head", "fp8_per_token_head", "ultraquant_4bit",
 })  # fmt: skip
 """0.2 to 0.33 config/cache.py `CacheDType`, with the families below."""
+SMALL_BLOCKS = (1, 8)
+"""Blocks that some release or back end takes though its attention kernels want 16 (0.8.5 config.py `BlockSize`; 0.26
+v1/attention/backends/flash_attn.py `get_supported_kernel_block_sizes`)."""
 CACHE_FAMILIES = ("turboquant_", "octave_")
 
 
@@ -44,6 +47,9 @@ def out_of_bounds(given: Given) -> Iterator[Message]:
     length = given.flags.get("max_model_len")
     if isinstance(length, int) and length < 1 and length != -1:
         yield _span("max_model_len", length, "1 and more, or -1")
+    block = given.flags.get("block_size")
+    if isinstance(block, int) and block >= 1 and block % 16 and block not in SMALL_BLOCKS:
+        yield _span("block_size", block, "1, 8 and multiples of 16")
     for name, known in (("dtype", DTYPES), ("kv_cache_dtype", CACHES)):
         text = given.text(name)
         if text is not None and text not in known and not (known is CACHES and text.startswith(CACHE_FAMILIES)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from trimtab.facts.layers import LayerFacts
 from trimtab.facts.model import ModelFacts
@@ -24,7 +25,20 @@ def hole_bytes(settings: Settings, stored: ModelFacts, served: ModelFacts, stage
     if stored is served or not counts_reserved(version, settings.engine):
         return 0
     pairs = zip(stored.layers[stage.start : stage.end], served.layers[stage.start : stage.end], strict=True)
-    return _Pool().packed([sizes for wide, packed in pairs for sizes in _sizes(settings, wide, packed)])
+    known: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
+    tensors: list[tuple[int, int]] = []
+    for wide, packed in pairs:  # equal layers are the same object
+        key = (id(wide), id(packed))
+        if key not in known:
+            known[key] = tuple(_sizes(settings, wide, packed))
+        tensors += known[key]
+    return _left_between(tuple(tensors))
+
+
+@lru_cache(maxsize=64)
+def _left_between(tensors: tuple[tuple[int, int], ...]) -> int:
+    """Ranks that hold the same, and the planner's variants of one launch, ask for the same game."""
+    return _Pool().packed(tensors)
 
 
 def _sizes(settings: Settings, wide: LayerFacts, packed: LayerFacts) -> Iterator[tuple[int, int]]:
