@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.test_up import clear, environment, left_over, record, running, up
 from tests.supervisor.fake import wait_for
-from trimtab.cli.keeping import recall
+from trimtab.cli.keeping import Keep, recall
 from trimtab.cli.patient import Bound, bound_of
 from trimtab.errors import UsageError
 from trimtab.supervisor import registry
@@ -84,6 +84,23 @@ def test_after_sigkill_of_the_supervisor_the_name_alone_starts_the_same_again(
     assert left_over(home) == []
     ended = entries(home, "mine", "state")
     assert "died without ending it" in next(entry.reason for entry in ended if entry.state == "crashed")
+
+
+def test_what_was_pinned_and_bounded_holds_for_a_later_start_by_name(
+    home: Path, model: Path, python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--pin", "max-num-seqs", "--keep", "max-model-len>=256")
+    with running(home, *given(model, python, *options, flags=("--max-model-len", "512"))) as child:
+        wait_for(lambda: record(home, "ready"))
+        stop(child)
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.chdir(tmp_path)
+    found = recall("mine")
+    assert found is not None
+    assert found.launch.directory == Path(found.memo.cwd) != Path.cwd()  # relative paths in the command stay true
+    keep = Keep(bounds=("max-model-len>=256", "dtype=half"), pins=("seed",)).with_former(found.memo)
+    assert keep.bounds == ("max-model-len>=256", "dtype=half")
+    assert keep.pins == ("max-num-seqs", "seed")
 
 
 def test_a_running_server_is_not_started_twice(home: Path, model: Path, python: Path) -> None:

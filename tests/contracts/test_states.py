@@ -44,8 +44,8 @@ DRAWN = {
     "stopped": "",
     "failed_to_start": "backing_off stepping_back given_up",
     "crashed": "backing_off stepping_back given_up",
-    "backing_off": "starting stopped failed_to_start",
-    "stepping_back": "starting stopped failed_to_start",
+    "backing_off": "starting stopped failed_to_start given_up",
+    "stepping_back": "starting stopped failed_to_start given_up",
     "given_up": "",
 }
 HAPPENINGS: tuple[Happening, ...] = (
@@ -62,6 +62,7 @@ HAPPENINGS: tuple[Happening, ...] = (
     Examined(permanent=True),
     Examined(step=msg("a step")),
     Settled(),
+    Settled(msg("held")),
     Unwell(Sign.SILENT, msg("silent")),
     Unwell(Sign.HUNG, msg("hung")),
     Well(),
@@ -107,7 +108,8 @@ def situations(state: State) -> list[Situation]:
     """A server in `state`, before and after its engine ended, with its budget whole and used up."""
     stop_at = 0.0 if state is State.DRAINING else None
     resume_at = 1.0 if state in WAITING else None
-    began = Situation(state, stop_at=stop_at, resume_at=resume_at)
+    taken_since = -1e6 if state in WAITING else None
+    began = Situation(state, stop_at=stop_at, resume_at=resume_at, taken_since=taken_since)
     ended = replace(began, exit=None if state in (INITIAL, *WAITING, *ENDED) else ExitStatus(1))
     return [began, ended, replace(ended, served=True), replace(ended, served=True, restarts=(0.0,), steps=1)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from trimtab.engine.logs import Phase
@@ -162,6 +164,22 @@ def test_without_a_budget_the_first_crash_is_the_end() -> None:
     life = Life(Limits()).serve()
     life.die()
     assert (life.states[-1], life.situation.over) == ("crashed", True)
+
+
+def test_no_restart_is_spent_while_others_hold_the_cards() -> None:
+    life = Life(replace(LIMITS, taken_s=100)).serve()
+    life.die()
+    assert life.see(Tick(), 60) == [Settle()]
+    assert life.see(Settled(msg("held by 12")), 30) == [Settle()]
+    assert life.see(Settled(msg("held by 12")), 90) == [Settle()]
+    assert life.see(Settled()) == [Launch()]
+    life.see(Launched())
+    life.die()
+    assert life.see(Tick(), 60) == [Settle()]
+    assert life.see(Settled(msg("held by 12")), 30) == [Settle()]  # a new wait
+    life.see(Settled(msg("held by 12")), 101)
+    assert life.states[-1] == State.GIVEN_UP
+    assert life.reason() == "not started again: held by 12"
 
 
 def test_stop_while_backing_off_is_immediate_and_a_late_settled_starts_nothing() -> None:

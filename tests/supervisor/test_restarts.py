@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,19 @@ import psutil
 import pytest
 
 from tests.supervisor.fake import Run, spec, wait_for
-from trimtab.messages import msg
+from trimtab.messages import Message, msg
 from trimtab.supervisor.happenings import Limits
 from trimtab.supervisor.journal import Entry, read_journal
-from trimtab.supervisor.launching import Callbacks, Diagnosis, Failure, LaunchSpec, Start, StateChanged, Step
+from trimtab.supervisor.launching import (
+    Callbacks,
+    Diagnosis,
+    Failure,
+    LaunchSpec,
+    Start,
+    StateChanged,
+    Step,
+    StillTaken,
+)
 from trimtab.supervisor.process import members
 from trimtab.supervisor.registry import ServerRecord
 from trimtab.supervisor.states import State
@@ -180,7 +190,7 @@ def test_a_start_with_one_parameter_changed(tmp_path: Path) -> None:
 def test_no_start_before_the_cards_are_free(tmp_path: Path) -> None:
     free = threading.Event()
 
-    def settle() -> None:
+    def settle(argv: tuple[str, ...]) -> None:
         assert free.wait(30)
 
     run = Run(kept(tmp_path), callbacks=Callbacks(settle=settle))
@@ -191,6 +201,24 @@ def test_no_start_before_the_cards_are_free(tmp_path: Path) -> None:
     free.set()
     again(run, 2)
     assert run.end().state is State.STOPPED
+
+
+def test_no_start_while_others_hold_the_cards(tmp_path: Path) -> None:
+    held = "card 0 has 1.0 GiB free and the start needs 20.0 GiB; it is held by 12 (python)"
+
+    def settle(argv: tuple[str, ...]) -> Message:
+        time.sleep(0.01)
+        return msg("{held}", held=held)
+
+    limits = replace(LIMITS, taken_s=0.2)
+    run = Run(kept(tmp_path, limits=limits), callbacks=Callbacks(settle=settle))
+    os.kill(again(run, 1).engine_pid, signal.SIGKILL)
+    wait_for(lambda: states(run)[-1] == "given_up")
+    outcome = run.end()
+    assert (outcome.state, outcome.restarts) == (State.GIVEN_UP, 0)
+    assert str(outcome.reason) == f"not started again: {held}"
+    assert sum(isinstance(event, StillTaken) for event in run.events) > 1
+    assert {entry.reason for entry in entries(run) if entry.what == "cards"} == {held}
 
 
 def test_stop_while_backing_off(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""How `up` keeps a server alive: the bounds from its options, the wait for free cards, what the journal remembers."""
+"""How `up` keeps a server alive: the bounds from its options, and what the journal remembers of it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from trimtab.cli.settings import dirs
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.registry import ServerRecord
 from trimtab.errors import UsageError
-from trimtab.facts.probe.gpus import Gpus, read_gpus
-from trimtab.messages import Message, msg
+from trimtab.messages import msg
 from trimtab.plan.pinned import flags_of
 from trimtab.supervisor import registry
 from trimtab.supervisor.environments import Engine, vllm_argv
@@ -24,8 +22,6 @@ from trimtab.supervisor.happenings import Limits
 from trimtab.supervisor.journal import LAUNCH, STEP, read_journal
 from trimtab.supervisor.watch import Pace
 
-FREE_BOUND_S, LOOK_EVERY_S = 30.0, 0.5
-SLACK_BYTES = 512 * 2**20  # what a desktop or another server may take meanwhile without our waiting for it
 _STALLED = 1 / 3  # of the bound on a hang: until a token is asked for; the rest is for the token
 
 
@@ -52,6 +48,11 @@ class Keep(msgspec.Struct, frozen=True):
             max_restarts=self.max_restarts if self.restart else 0,
             max_steps=self.max_steps if self.heal == "on" else 0,
         )
+
+    def with_former(self, memo: Memo) -> Keep:
+        """What was pinned or bounded when the server was started first holds for a later start by its name too."""
+        bounds, pins = dict.fromkeys((*memo.bounds, *self.bounds)), dict.fromkeys((*memo.pins, *self.pins))
+        return msgspec.structs.replace(self, bounds=tuple(bounds), pins=tuple(pins))
 
     def require_sound(self) -> None:
         """UsageError for a --self-heal that is none, or a bound that is none."""
@@ -83,41 +84,6 @@ def pins_of(pins: list[str] | None, rest: list[str] | None) -> tuple[str, ...]:
     return (*(pins or ()), *given)
 
 
-class Cards:
-    """The cards of one server and how much of them was free before its first start."""
-
-    def __init__(
-        self, devices: tuple[str, ...], bound_s: float = FREE_BOUND_S, read: Callable[[], Gpus] = read_gpus
-    ) -> None:
-        self._devices, self._bound_s, self._read = devices, bound_s, read
-        self._before = _free_bytes(read(), devices) if devices else {}
-
-    def settle(self) -> Message | None:
-        """Wait until as much is free again; after a bound say on which card how much is missing."""
-        end = time.monotonic() + self._bound_s
-        while missing := self._missing():
-            if time.monotonic() >= end:
-                card, gib = max(missing.items(), key=lambda item: item[1])
-                return msg(
-                    "card {card} has {gib:.1f} GiB less free than before the first start, {s:.0f} s after the engine's "
-                    "end",
-                    card=card,
-                    gib=gib,
-                    s=self._bound_s,
-                )
-            time.sleep(LOOK_EVERY_S)
-        return None
-
-    def _missing(self) -> dict[str, float]:
-        now = _free_bytes(self._read(), self._devices) if self._before else {}
-        short = {card: before - now.get(card, 0) for card, before in self._before.items()}
-        return {card: missing / 2**30 for card, missing in short.items() if missing > SLACK_BYTES}
-
-
-def _free_bytes(gpus: Gpus, devices: tuple[str, ...]) -> dict[str, int]:
-    return {str(card.index): card.free_bytes for card in gpus.cards if str(card.index) in devices}
-
-
 class Memo(msgspec.Struct, frozen=True, kw_only=True):
     """What the journal keeps of a launch, so that `up NAME` starts the same again; the key is in the record."""
 
@@ -134,14 +100,17 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True):
     engine_kind: str
     engine_version: str
     python: str
+    bounds: tuple[str, ...] = ()  # of --self-heal: what a later start must not pass either
+    pins: tuple[str, ...] = ()
 
 
-def memo_of(launch: Launch, record: ServerRecord, argv: tuple[str, ...]) -> Memo:
+def memo_of(launch: Launch, record: ServerRecord, argv: tuple[str, ...], keep: Keep) -> Memo:
     engine = launch.engine
     return Memo(
         argv=argv, program=len(vllm_argv(engine)), env=dict(launch.env), served_model=launch.served_model,
-        cards=launch.cards, devices=record.devices, host=record.host, port=record.port, cwd=str(Path.cwd()),
+        cards=launch.cards, devices=record.devices, host=record.host, port=record.port, cwd=str(launch.directory),
         engine_name=engine.name, engine_kind=engine.kind, engine_version=engine.version, python=str(engine.python),
+        bounds=keep.bounds, pins=keep.pins,
     )  # fmt: skip
 
 
@@ -171,7 +140,8 @@ def recall(name: str) -> Recovered | None:
     engine = Engine(memo.engine_name, memo.engine_kind, memo.engine_version, Path(memo.python), {})  # type: ignore[arg-type]
     command = LaunchCommand.from_argv(["vllm", *memo.argv[memo.program :]])
     launch = Launch(
-        engine=engine, command=command, served_model=memo.served_model, env=memo.env, cards=memo.cards
+        engine=engine, command=command, served_model=memo.served_model, env=memo.env, cards=memo.cards,
+        directory=directory if (directory := Path(memo.cwd)).is_dir() else Path.cwd(),
     )  # fmt: skip
     return Recovered(launch, memo, record.api_key)
 

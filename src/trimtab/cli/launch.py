@@ -59,6 +59,7 @@ class Launch(msgspec.Struct, frozen=True):
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     plan: Plan | None = None
     cards: int = 0
+    directory: Path = msgspec.field(default_factory=Path.cwd)  # where its process runs: paths in it may be relative
 
     @property
     def argv(self) -> tuple[str, ...]:

@@ -79,6 +79,9 @@ EnginePython = Annotated[
 ]
 VerifyWhenReady = Annotated[bool, typer.Option("--verify/--no-verify", help="Verify the server once it is ready.")]
 Detach = Annotated[bool, typer.Option("--detach", "-d", help="Return once it is ready; end it with trimtab down.")]
+Unit = Annotated[
+    bool, typer.Option("--unit", help="Print a systemd unit that keeps a server of before alive; start nothing.")
+]
 Restart = Annotated[bool, typer.Option("--restart/--no-restart", help="Start the engine again when it crashed.")]
 MaxRestarts = Annotated[
     int, typer.Option("--max-restarts", min=0, help="Restarts within an hour before the server is given up.")

@@ -17,7 +17,7 @@ from trimtab.cli.format.verify import as_text, progress_line
 from trimtab.cli.progress import drawn
 from trimtab.engine.registry import ServerRecord
 from trimtab.messages import Message, msg
-from trimtab.supervisor.launching import Event, LogSeen, Start, StateChanged
+from trimtab.supervisor.launching import Event, LogSeen, Start, StateChanged, StillTaken
 from trimtab.supervisor.progress import Observer, Progress
 from trimtab.supervisor.states import STARTUP, WAITING, State
 
@@ -71,6 +71,8 @@ class Starting:
         elif isinstance(event, LogSeen) and "total" in event.event.numbers:
             numbers = event.event.numbers
             self._draw(Progress(self._phase, done=int(numbers["done"]), total=int(numbers["total"])))
+        elif isinstance(event, StillTaken):
+            self._say(msg("waiting to start again: {why}", why=event.note))
 
     def ready(self, record: ServerRecord, start: Start) -> Mapping[str, Any] | None:
         """Verify, print the table, then base URL, key, model id and the snippets. Runs in a thread of its own.

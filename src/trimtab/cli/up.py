@@ -12,9 +12,10 @@ import msgspec
 import typer
 
 from trimtab.cli import options
+from trimtab.cli.cards import Cards
 from trimtab.cli.diagnosing import Doctor, show_diagnosis
 from trimtab.cli.format import plan as plan_format
-from trimtab.cli.keeping import Cards, Keep, Recovered, asked_bounds, memo_of, pins_of, recall
+from trimtab.cli.keeping import Keep, Recovered, asked_bounds, memo_of, pins_of, recall
 from trimtab.cli.launch import Launch, Wanted, demo_launch, launch_of
 from trimtab.cli.notes import Notes
 from trimtab.cli.precheck import check_before_start
@@ -23,6 +24,7 @@ from trimtab.cli.progress import drawn
 from trimtab.cli.settings import dirs, lang
 from trimtab.cli.starting import Starting
 from trimtab.cli.subject import resolve_subject
+from trimtab.cli.unit import unit_of
 from trimtab.cli.watching import every, listeners_of, note_plan, watching
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.registry import ServerRecord
@@ -68,6 +70,7 @@ def run(
     concurrency: options.Concurrency = None,
     check: options.VerifyWhenReady = True,
     detach: options.Detach = False,
+    unit: options.Unit = False,
     force: options.Force = False,
     restart: options.Restart = True,
     max_restarts: options.MaxRestarts = 5,
@@ -94,11 +97,16 @@ def run(
         asked_bounds(bounds, context, concurrency), pins_of(pins, ctx.obj), max_steps,
     )  # fmt: skip
     keep.require_sound()
+    if unit:
+        print(unit_of(subject if ctx.obj is None else None, keep, sys.argv[1:]), end="")
+        return 0
     if detach:
         return start_detached(sys.argv[1:], dirs().state)
     recovered = recall(subject) if subject is not None and ctx.obj is None and not Path(subject).exists() else None
     if recovered is not None:
-        return serve(recovered.launch, _former(place, recovered, subject), keep, check=check)
+        return serve(
+            recovered.launch, _former(place, recovered, subject), keep.with_former(recovered.memo), check=check
+        )
     wanted = Wanted(engine, engine_python, context, concurrency, chosen)
     launch = _prepared(subject, ctx.obj, wanted, demo=demo)
     if launch.plan is None or ctx.obj:  # a plan's own flags are known to fit
@@ -186,7 +194,7 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
             observer=every(starting.seen, watch),
             when_ready=starting.ready,
             diagnose=doctor,
-            settle=Cards(record.devices).settle,
+            settle=Cards(record.devices, launch).settle,
         )
         outcome = supervise(_spec(launch, record, keep), stop, callbacks)
     if outcome.failed:
@@ -241,11 +249,11 @@ def _spec(launch: Launch, record: ServerRecord, keep: Keep) -> LaunchSpec:
         port=record.port,
         served_model=launch.served_model,
         state_dir=dirs().state,
-        cwd=Path.cwd(),
+        cwd=launch.directory,
         api_key=record.api_key,
         devices=record.devices,
         engine_version=launch.engine.version,
-        memo=msgspec.to_builtins(memo_of(launch, record, argv)),
+        memo=msgspec.to_builtins(memo_of(launch, record, argv, keep)),
         log_bytes=keep.log_mib * 2**20,
         limits=keep.limits(),
         pace=keep.pace(),

@@ -41,7 +41,7 @@ def detach(
         words = _Words(state_dir, out or sys.stdout.buffer, err or sys.stderr.buffer)
         stack.callback(words.close)
         child = subprocess.Popen(
-            [*program, *_without_flag(argv)],
+            [*program, *without_flags(argv, _FLAGS)],
             stdin=subprocess.DEVNULL, stdout=words.write_out, stderr=words.write_err, start_new_session=True,
             env={**os.environ, DETACHED: "1"},
         )  # fmt: skip
@@ -64,10 +64,11 @@ def detach(
                 child.send_signal(signal.SIGTERM)
 
 
-def _without_flag(argv: Sequence[str]) -> list[str]:
+def without_flags(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """The words without `flags` of ours; what stands after -- is the engine's."""
     words = list(argv)
     end = words.index("--") if "--" in words else len(words)
-    return [word for word in words[:end] if word not in _FLAGS] + words[end:]
+    return [word for word in words[:end] if word not in flags] + words[end:]
 
 
 def _ended(child: subprocess.Popen[bytes]) -> int | None:

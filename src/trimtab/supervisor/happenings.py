@@ -24,6 +24,7 @@ class Limits:
     first_wait_s: float = 2.0  # before the first restart in a row; doubles with each
     longest_wait_s: float = 300.0
     stable_s: float = 600.0  # ready for so long: the next failure is a first one again
+    taken_s: float = 600.0  # how long others may hold the cards' memory before a restart
     max_steps: int = 0  # parameters changed one after the other; 0: none
 
 
@@ -100,7 +101,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The cards are free again, or the bound for that is over and `note` says what is still taken."""
+    """The cards are free again, or a look at them is over and `note` says what is still taken, and by whom."""
 
     note: Message | None = None
 

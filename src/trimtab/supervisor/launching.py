@@ -100,7 +100,14 @@ class LogSeen:
     at_s: float
 
 
-Event = StateChanged | LogSeen
+@dataclass(frozen=True, slots=True)
+class StillTaken:
+    """The next start waits for cards; `note` says who holds them."""
+
+    note: Message
+
+
+Event = StateChanged | LogSeen | StillTaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +125,14 @@ class Callbacks:
     `observer` is called in the supervising thread, `when_ready` after each start in a thread of its own; what it
     returns is journalled. What these raise ends the engine and is raised by `supervise` (`when_ready`: at the first
     start only). `diagnose` and `settle` run in threads of their own; `settle`
-    returns once the cards are free or a bound is over, and then says what it found.
+    is given the next start's argv and returns once the cards are free for it, or after a while, and then says what is
+    taken: it is asked again.
     """
 
     observer: Callable[[Event], None] = lambda event: None
     when_ready: Callable[[ServerRecord, Start], Mapping[str, Any] | None] | None = None
     diagnose: Callable[[Failure], Diagnosis] = lambda failure: Diagnosis(errors=failure.errors)
-    settle: Callable[[], Message | None] = lambda: None
+    settle: Callable[[tuple[str, ...]], Message | None] = lambda argv: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class Situation:
     unwell_since: float | None = None
     sign: Sign | None = None
     resume_at: float | None = None  # when the next start is due
+    taken_since: float | None = None  # when the cards for it were first seen not to be free
     restarts: tuple[float, ...] = ()  # when the same command was started again
     failures: int = 0  # in a row, without a stable time between them
     steps: int = 0  # parameters changed so far
@@ -84,6 +85,7 @@ def _noted(now: Situation, happening: Happening, clock: float) -> Situation:
             again = now.state is State.BACKING_OFF
             return replace(
                 now, launched_at=clock, ready_at=None, exit=None, killed_for=None, unwell_since=None, sign=None,
+                taken_since=None,
                 restarts=(*now.restarts, clock) if again else now.restarts,
                 steps=now.steps + (now.state is State.STEPPING_BACK),
             )  # fmt: skip
@@ -94,6 +96,8 @@ def _noted(now: Situation, happening: Happening, clock: float) -> Situation:
         case Unwell(sign):
             same = now.sign is sign and now.unwell_since is not None
             return now if same else replace(now, sign=sign, unwell_since=clock)
+        case Settled(note) if note is not None and now.taken_since is None:
+            return replace(now, taken_since=clock)
         case Well():
             return replace(now, sign=None, unwell_since=None)
     return now
@@ -129,8 +133,8 @@ def decide(now: Situation, happening: Happening, clock: float, limits: Limits) -
             return [_stopped(now)] if now.state is State.DRAINING else [Examine()]
         case Examined() if now.exit is not None and now.state in (*STARTUP, *SERVING):
             return _ended(now, now.exit, happening, clock, limits)
-        case Settled() if now.state in WAITING:
-            return [Launch()]
+        case Settled(note) if now.state in WAITING:
+            return [Launch()] if note is None else _still_taken(now, note, clock, limits)
         case Tick():
             return _overdue(now, clock, limits)
     return []
@@ -199,6 +203,14 @@ def _ended(now: Situation, status: ExitStatus, found: Examined, clock: float, li
         most=limits.max_restarts,
     )
     return [end, Enter(State.BACKING_OFF, why, resume_at=clock + wait_s, in_a_row=in_a_row)]
+
+
+def _still_taken(now: Situation, note: Message, clock: float, limits: Limits) -> list[Action]:
+    """A start without the memory it needs would fail as the last one did: none is spent on it."""
+    waited_s = clock - (now.taken_since if now.taken_since is not None else clock)
+    if waited_s < limits.taken_s:
+        return [Settle()]
+    return [Enter(State.GIVEN_UP, msg("not started again: {why}", why=note))]
 
 
 def _no_more_steps(steps: int, cause: Message) -> Message:

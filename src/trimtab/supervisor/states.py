@@ -6,8 +6,8 @@
         |            +-----------+-----------+          +----------+-> crashed               (died in service)
         +-> stopped              +-> failed_to_start                                         (never was ready)
 
-    failed_to_start, crashed -> backing_off   -> starting, stopped   (the same command again, after a wait)
-                             -> stepping_back -> starting, stopped   (one parameter lower)
+    failed_to_start, crashed -> backing_off   -> starting, stopped, given_up   (the same command again, after a wait)
+                             -> stepping_back -> starting, stopped, given_up   (one parameter lower)
                              -> given_up                             (the budget of starts is used up, or none helps)
 
 A state is observed, never inferred from time: `loading` and `compiling` from the engine's log, `ready` from an answer,
@@ -79,9 +79,11 @@ ARROWS: frozenset[tuple[State, State]] = frozenset(
         (State.BACKING_OFF, State.STARTING),
         (State.BACKING_OFF, State.STOPPED),
         (State.BACKING_OFF, State.FAILED_TO_START),
+        (State.BACKING_OFF, State.GIVEN_UP),
         (State.STEPPING_BACK, State.STARTING),
         (State.STEPPING_BACK, State.STOPPED),
         (State.STEPPING_BACK, State.FAILED_TO_START),
+        (State.STEPPING_BACK, State.GIVEN_UP),
     }
 )
 

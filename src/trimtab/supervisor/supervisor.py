@@ -46,6 +46,7 @@ from trimtab.supervisor.launching import (
     Start,
     StateChanged,
     Step,
+    StillTaken,
 )
 from trimtab.supervisor.notify import Notifier
 from trimtab.supervisor.policy import Situation, decide
@@ -229,6 +230,7 @@ class _Supervision:
             self._gone(happening.status)
         elif isinstance(happening, Settled) and happening.note is not None:
             self._book.append("cards", reason=str(happening.note))
+            self._call.observer(StillTaken(happening.note))
         actions = decide(self._situation, happening, now, self._spec.limits)
         self._situation = self._situation.after(happening, actions, now)
         entered = [action for action in actions if isinstance(action, Enter)]
@@ -323,7 +325,7 @@ class _Supervision:
 
     def _settle(self) -> None:
         try:
-            note = self._call.settle()
+            note = self._call.settle(self._argv)
         except TrimtabError as error:
             note = error.message
         self._inbox.put(Settled(note))

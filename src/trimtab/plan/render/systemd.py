@@ -1,8 +1,11 @@
-"""A systemd service unit."""
+"""systemd service units: of vLLM itself, and of Trimtab as its supervisor."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from trimtab.plan.render.launch import Launch
 from trimtab.plan.render.shelltext import comment
@@ -36,6 +39,51 @@ def render(launch: Launch) -> str:
         "RestartSec=10",
         "KillMode=mixed",
         "TimeoutStopSec=60",
+        "",
+        "[Install]",
+        "WantedBy=multi-user.target",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class Supervised(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that Trimtab keeps alive under systemd."""
+
+    name: str
+    words: Sequence[str]  # of ExecStart
+    env: Mapping[str, str]
+    user: str
+    directory: str
+    stop_s: int  # what ending it may take
+
+
+def render_supervised(server: Supervised) -> str:
+    """The unit of a supervisor that tells systemd when it is ready, how it is, and that it lives.
+
+    systemd starts it again only when the supervisor itself died: it restarts the engine by itself.
+    """
+    lines = [
+        comment(f"vLLM kept alive by Trimtab. File: /etc/systemd/system/{server.name}.service"),
+        "[Unit]",
+        f"Description={_specified(server.name)}: vLLM under Trimtab",
+        "Wants=network-online.target",
+        "After=network-online.target",
+        "",
+        "[Service]",
+        "Type=notify",
+        "NotifyAccess=main",
+        f"User={_specified(server.user)}",
+        f"WorkingDirectory={_specified(server.directory)}",
+        *(f"Environment={_word(f'{name}={value}', '%')}" for name, value in server.env.items()),
+        comment("HF_TOKEN and other secrets; the server's key is the one it had:"),
+        f"EnvironmentFile=-/etc/default/{server.name}",
+        f"ExecStart={_lines(list(server.words))}",
+        "Restart=on-abnormal",
+        "RestartSec=10",
+        "WatchdogSec=180",
+        "TimeoutStartSec=infinity",
+        f"TimeoutStopSec={server.stop_s}",
+        "KillMode=mixed",
         "",
         "[Install]",
         "WantedBy=multi-user.target",
