@@ -316,3 +316,12 @@ def test_v1_captures_every_size_whatever_the_sequences_before_0_12() -> None:
 @pytest.mark.parametrize(("size", "refused"), [(7, True), (24, True), (16, False), (8, False), (1056, False)])
 def test_block_sizes_that_no_kernel_takes(size: int, refused: bool) -> None:
     assert any(out_of_bounds(Given({"block_size": size}))) == refused
+
+
+def test_each_layer_of_gemma_2_had_its_rotary_table_before_0_5_5() -> None:
+    """A public start of 0.5.4 on 8 x L4 loaded 2.3463 GiB a rank and had 22,982 blocks."""
+    model = find_model("google/gemma-2-9b-it").facts()
+    old, new = (planned(model, v, "8xL4", tensor_parallel_size=8) for v in ("0.5.4", "0.5.5"))
+    assert old.tightest.weights.value == pytest.approx(2.3463, rel=0.015)
+    assert old.capacity.num_blocks == pytest.approx(22_982, rel=0.01)
+    assert old.tightest.weights.value - new.tightest.weights.value == pytest.approx(41 * 4 / 1024, abs=0.001)

@@ -50,7 +50,8 @@ def capture_sizes(
     `_set_cudagraph_sizes`), for gpt-oss up to 1,024 whatever the sequences (0.12 to 0.33 models/config.py
     `GptOssForCausalLMConfig`); before, 1, 2, 4 and by 8 up to 512,
     whatever the sequences; V0 up to the first size that holds them, 256 at most before 0.6.4 (0.5.5
-    worker/model_runner.py, 0.6.6 to 0.9.2 config.py).
+    worker/model_runner.py, 0.6.6 to 0.9.2 config.py). V0's sizes above 512 are left out: a start of 0.6.5 with 4,096
+    sequences had less left for all of them than a share for each by LAYER_BYTES would take.
     """
     if version >= (0, 12):
         most = min(max_num_seqs * queries * 2, 512, max_num_batched_tokens)
@@ -62,7 +63,7 @@ def capture_sizes(
         return tuple(sizes)
     if engine == "V1":
         return (1, 2, 4, *range(8, min(512, max_num_batched_tokens) + 1, 8))
-    possible = (1, 2, 4, *range(8, 8193 if version >= (0, 6, 4) else 257, 8))
+    possible = (1, 2, 4, *range(8, 513 if version >= (0, 6, 4) else 257, 8))
     return possible[: sum(n < max_num_seqs for n in possible) + 1]
 
 

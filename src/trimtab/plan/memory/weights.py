@@ -114,8 +114,10 @@ def _draft_bytes(settings: Settings, model: ModelFacts, splits: bool) -> int:
 
 
 def _rotary_bytes(settings: Settings, model: ModelFacts, stage: Stage) -> int:
-    """One table for all layers; up to 0.2.1 each layer has its own (0.2.0 model_executor/layers/attention.py)."""
-    tables = stage.layers if settings.version < (0, 2, 2) else 1
+    """One table for all layers; up to 0.2.1 each layer has its own (0.2.0 model_executor/layers/attention.py), Gemma 2
+    up to 0.5.4 (models/gemma2.py `GemmaRotaryEmbedding`)."""
+    shared = (0, 5, 5) if model.architecture == "Gemma2ForCausalLM" else (0, 2, 2)
+    tables = stage.layers if settings.version < shared else 1
     return tables * sum(positions * width * model.element_bytes for positions, width in model.rotary_tables)
 
 
