@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from trimtab.cli.main import run
 from trimtab.cli.subject import command_of, resolve_subject
 from trimtab.plan.render.forms import FORMS, ONE_MACHINE
 
@@ -120,3 +121,23 @@ def test_machines_that_cannot_be(nodes: str) -> None:
     done = trimtab("plan", *LARGE, "-o", "mp", "--nodes", nodes, *SPLIT)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"16 cards do not spread evenly over {nodes} machines" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("gpu", "model"),
+    [("V100-32", "Qwen/Qwen2.5-7B-Instruct"), ("2x24GiB", "Qwen/Qwen3-14B"), ("cpu", "Qwen/Qwen3-0.6B")],
+)
+def test_a_plan_file_is_judged_on_the_vllm_and_the_cards_it_was_made_for(
+    gpu: str, model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plan.json"
+    assert run(["plan", model, "--gpu", gpu, "--context", "4096", "-o", "plan"]) == 0
+    file.write_text(capsys.readouterr().out)
+    planned = json.loads(file.read_text())["budget"]
+    assert run(["budget", str(file), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["vllm"], again["gpu"], again["kv_cache_tokens"]) == (
+        planned["vllm"], planned["gpu"], planned["kv_cache_tokens"],
+    )  # fmt: skip
+    assert run(["lint", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["vllm"] == planned["vllm"]

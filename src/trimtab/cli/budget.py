@@ -14,8 +14,9 @@ from trimtab.cli.gpus import gpus_named
 from trimtab.cli.installed import installed_table
 from trimtab.cli.models import find_model
 from trimtab.cli.notes import Notes
+from trimtab.cli.plan_file import made_for
 from trimtab.cli.settings import lang
-from trimtab.cli.subject import command_of, resolve_subject
+from trimtab.cli.subject import PlanSubject, command_of, resolve_subject
 from trimtab.engine.command import LaunchCommand
 from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
@@ -36,7 +37,12 @@ def run(
     explain: options.Explain = False,
 ) -> int:
     """Predict the memory of a launch: weights, KV cache, what is left, and the verdict."""
-    command = command_of(resolve_subject(subject, ctx.obj))
+    read = resolve_subject(subject, ctx.obj)
+    if isinstance(read, PlanSubject):
+        version, cards = made_for(read.data)
+        vllm = vllm or (version if engine_python is None else None)
+        gpu = gpu or cards
+    command = command_of(read)
     report = budget_of(command, gpu=gpu, vllm=vllm, model_config=model_config, engine_python=engine_python)
     print(as_json(report, lang()) if json else as_text(report, lang(), explain=explain))
     return 0 if report.verdict == "fits" else 1

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from trimtab.cli.paths import path_named
 from trimtab.cli.settings import lang
@@ -26,13 +27,14 @@ NAMES = ("Dockerfile", "Containerfile")
 class LintSource(msgspec.Struct, frozen=True):
     """One text to lint, and where it came from; `file` None when it was piped in or stood on the command line.
 
-    `found`: nobody named it, a folder did; it may be no launch file at all.
+    `found`: nobody named it, a folder did; it may be no launch file at all. `vllm`: the version it was made for.
     """
 
     name: str
     data: bytes
     file: Path | None = None
     found: bool = False
+    vllm: str | None = None
 
     @property
     def foreign(self) -> bool:
@@ -45,7 +47,10 @@ class LintSource(msgspec.Struct, frozen=True):
 
     def lint(self, facts: LintFacts, selection: Selection) -> Linted:
         """What is wrong with its launch commands."""
-        return lint(self.data, filename=self.name, facts=facts, selection=selection)
+        return lint(self.data, filename=self.name, facts=self._known(facts), selection=selection)
+
+    def _known(self, facts: LintFacts) -> LintFacts:
+        return replace(facts, vllm=facts.vllm or self.vllm)
 
     def mend(self, facts: LintFacts, selection: Selection, linted: Linted, *, unsafe: bool, write: bool) -> Linted:
         """Apply fixes: written to the file or to stdout, or without `write` only shown. Gives what is left to report.
@@ -56,6 +61,7 @@ class LintSource(msgspec.Struct, frozen=True):
             before = self.data.decode("utf-8")
         except UnicodeDecodeError:
             return linted
+        facts = self._known(facts)
 
         def again(words: str) -> Report:
             return lint(words.encode(), filename=self.name, facts=facts, selection=selection).report
@@ -92,8 +98,7 @@ def sources(subjects: list[str], rest: list[str] | None) -> Iterator[LintSource]
             yield from _inside(path)
         elif path.is_file():
             data = _read(path)
-            planned = _planned(path, data)
-            yield LintSource(subject, data, path) if planned is None else LintSource(subject, planned)
+            yield _planned(subject, path, data) or LintSource(subject, data, path)
         elif path.exists():
             yield LintSource(subject, _read(path))  # a pipe: trimtab lint <(generate)
         else:
@@ -120,15 +125,16 @@ def _is_model(subject: str, path: Path) -> bool:
     return is_model_id(subject)
 
 
-def _planned(path: Path, data: bytes) -> bytes | None:
+def _planned(subject: str, path: Path, data: bytes) -> LintSource | None:
     """The command of a plan file (schema `trimtab.plan/1`); None when the file is no plan."""
-    from trimtab.cli.plan_file import plan_in
+    from trimtab.cli.plan_file import made_for, plan_in
 
     found = plan_in(path, data) if path.suffix == ".json" else None
     if found is None:
         return None
     variables = [f"{name}={shlex.quote(value)}" for name, value in (found.get("env") or {}).items()]
-    return " ".join([*variables, shlex.join(found["command"])]).encode()
+    words = " ".join([*variables, shlex.join(found["command"])])
+    return LintSource(subject, words.encode(), vllm=made_for(found)[0])
 
 
 def _inside(folder: Path) -> Iterator[LintSource]:

@@ -39,6 +39,19 @@ def plan_in(path: Path, data: bytes) -> Mapping[str, Any] | None:
     return found
 
 
+def made_for(plan: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The vLLM ("0.19.1") and the cards ("8xA10 22.05GiB") that a plan was made for; None of what it does not tell."""
+    told = plan.get("budget")
+    if not isinstance(told, dict):
+        return None, None
+    version, gpu = told.get("vllm"), told.get("gpu")
+    cards = None
+    if isinstance(gpu, dict) and {"name", "count", "total_gib"} <= gpu.keys():
+        on_cpu = str(gpu["name"]).lower() == "cpu"
+        cards = "cpu" if on_cpu else f"{gpu['count']}x{gpu['name']} {gpu['total_gib']}GiB"
+    return (version if isinstance(version, str) else None), cards
+
+
 def is_config(data: bytes) -> bool:
     """Whether `data` is the config.json of a model."""
     found = _json_object(data)
