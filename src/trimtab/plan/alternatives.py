@@ -14,7 +14,7 @@ from trimtab.plan.kinds import smallest_sets
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.outcome import Alternative
 from trimtab.plan.search import BATCHES, Try, budget_of, command_of, first_fit
-from trimtab.plan.splits import SIZES
+from trimtab.plan.splits import SIZES, Split
 from trimtab.plan.unsupported import newest_that_runs, too_old, unknown_model, with_release
 from trimtab.plan.variants import has_fp8_cache, variants
 from trimtab.plan.wish import Task, Wish
@@ -46,11 +46,15 @@ def alternatives(task: Task, wish: Wish, longer: Sequence[int] = ()) -> tuple[Al
 
 def _longest(task: Task, wish: Wish, longer: Sequence[int]) -> Try | None:
     """What fits the wish, at the longest of the contexts at which it still does."""
-    found = first_fit(task, wish)
-    if found is None:
-        return None
-    tried = (first_fit(task, replace(wish, context=length)) for length in longer)
-    return next((one for one in tried if one is not None), found)
+    too_large: dict[Split, Try] = {}
+    best = first_fit(task, wish, too_large)
+    if best is None or not longer:
+        return best
+    there = len(task.cards) * task.cards[0].total_gib
+    wishes = [replace(wish, context=length) for length in reversed(longer)]
+    held = [one for one in wishes if _least_gib(task, one) < there]
+    more = _largest(lambda n: first_fit(task, held[n - 1], too_large), len(held))
+    return best if more is None else more[1]
 
 
 def _at_length(what: Message, found: Try, longer: Sequence[int]) -> Message:
@@ -146,12 +150,14 @@ def _fp8_cache(task: Task, wish: Wish) -> Alternative | None:
 def _quantised(task: Task, wish: Wish, longer: Sequence[int]) -> list[Alternative]:
     """The first quantised variant which fits, by the name that publishers give it; and each that has more context."""
     told: list[Alternative] = []
-    most = 0
+    most, smallest = 0, math.inf
     for scheme, other in variants(task):
+        if other.model.stored_bytes >= smallest or (told and not longer):
+            continue
         found = _longest(other, wish, longer)
         if found is None or (found.wish.context or 1) <= most:
             continue
-        most = found.wish.context or 1
+        most, smallest = found.wish.context or 1, other.model.stored_bytes
         what = msg("weights in {scheme}: {name}", scheme=scheme, name=other.model_path)
         cost = msg(
             "accuracy, for {after:.1f} GiB of weights instead of {before:.1f}; look whether it is published",

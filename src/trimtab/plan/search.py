@@ -116,11 +116,11 @@ def _needless(split: Split, first: Split) -> bool:
     return split.pipeline > first.pipeline or (split.crosses_machines and not first.crosses_machines)
 
 
-def first_fit(task: Task, wish: Wish) -> Try | None:
+def first_fit(task: Task, wish: Wish, too_large: dict[Split, Try] | None = None) -> Try | None:
     """The same search, of which only what fits counts, on cards that this vLLM runs on."""
     if unsupported(task) is not None or not _may_hold(task, len(task.cards)):
         return None
-    return search(task, wish).best
+    return search(task, wish, too_large).best
 
 
 def _may_hold(task: Task, cards: int) -> bool:
