@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from trimtab.engine.registry import ServerRecord
+from trimtab.supervisor import registry
 
 LOGS = Path(__file__).parents[1] / "engine" / "logs"
 HELD = (
@@ -96,3 +102,89 @@ def test_requests_that_a_serving_server_refused_are_no_failure_of_its() -> None:
         '(APIServer pid=1) INFO:     10.0.0.1:5 - "POST /v1/chat/completions HTTP/1.1" 401 Unauthorized\n'
     )
     assert doctor("-", text=text).returncode == 0
+
+
+@pytest.mark.parametrize("cut", [None, -20])
+def test_a_log_that_gzip_packed_whole_or_cut(cut: int | None, tmp_path: Path) -> None:
+    packed = tmp_path / "server.log.gz"
+    noise = random.Random(1).randbytes(60_000).hex() + "\n"  # so that the cut does not reach the failure
+    packed.write_bytes((gzip.compress(b"an older part\n") + gzip.compress((HELD + noise).encode()))[:cut])
+    done = doctor(str(packed))
+    assert done.returncode == 1
+    assert done.stdout.startswith("error LOG001")
+    assert "line 4: ValueError: Free memory" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "content",
+    [bz2.compress(HELD.encode()), random.Random(2).randbytes(5000), b"\x7fELF\x02\x01\x01" + bytes(range(32)) * 9],
+)
+def test_what_is_no_text_is_no_healthy_log(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "server.log"
+    file.write_bytes(content)
+    done = doctor(str(file))
+    assert done.returncode == 2
+    assert "not text" in done.stderr
+
+
+def test_a_damaged_gzip_file_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "server.log.gz"
+    file.write_bytes(b"\x1f\x8b" + b"damaged" * 9)
+    done = doctor(str(file))
+    assert done.returncode == 2
+    assert "gzip" in done.stderr
+
+
+def test_a_hole_at_the_start_of_a_truncated_log_is_passed(tmp_path: Path) -> None:
+    file = tmp_path / "server.log"
+    file.write_bytes(bytes(9000) + HELD.encode())
+    assert doctor(str(file)).stdout.startswith("error LOG001")
+
+
+@pytest.mark.parametrize(
+    "word", ["localhost:8000", "10.0.0.1:8000/v1", "http//host:8000/v1", "http:/host/v1", "[::1]:80"]
+)
+def test_a_word_that_is_meant_as_a_url(word: str, tmp_path: Path) -> None:
+    done = doctor(word, state=tmp_path)
+    assert done.returncode == 2
+    assert "trimtab doctor http://HOST:PORT/v1" in done.stderr
+
+
+def _server(state: Path, logs: dict[str, str]) -> None:
+    """A server `web` that ended; `logs` are its log and those set aside."""
+    home = registry.directory(state / "trimtab", "web")
+    home.mkdir(parents=True)
+    for name, text in logs.items():
+        (home / name).write_text(text, encoding="utf-8")
+    record = ServerRecord(
+        name="web",
+        state="crashed",
+        pid=1,
+        pid_started=0.0,
+        host="127.0.0.1",
+        port=8000,
+        base_url="http://127.0.0.1:8000/v1",
+        log=str(home / "engine.log"),
+    )
+    registry.write(state / "trimtab", record)
+
+
+def test_a_failure_that_lies_in_a_log_set_aside(tmp_path: Path) -> None:
+    begun = HELD.partition("\n")[0] + "\n"
+    _server(tmp_path, {"engine.log": begun, "engine.log.1": begun, "engine.log.2": HELD, "engine.log.3": begun})
+    done = doctor("web", state=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith("error LOG001")
+
+
+def test_the_failure_of_the_newest_log_counts(tmp_path: Path) -> None:
+    newest = HELD.replace("ValueError: Free", "ValueError: No available memory for the cache blocks. Free")
+    _server(tmp_path, {"engine.log": newest, "engine.log.1": HELD})
+    assert "No available memory" in doctor("web", state=tmp_path).stdout
+
+
+def test_a_misspelt_name_is_told_the_nearest(tmp_path: Path) -> None:
+    _server(tmp_path, {"engine.log": HELD})
+    done = doctor("wbe", state=tmp_path)
+    assert done.returncode == 2
+    assert "Did you mean web?" in done.stderr

@@ -27,6 +27,10 @@ WRAPPERS: dict[str, Callable[[str], str]] = {
     "json": lambda line: json.dumps({"log": f"{line}\n", "stream": "stderr", "time": "2026-11-30T03:43:16Z"}).replace(
         '{"log": ', '{"log":'
     ),
+    "collected": lambda line: json.dumps({"timestamp": "2026-11-30T03:43:16Z", "level": "info", "message": line}),
+    "pm2": lambda line: f"0|vllm  | {line}",
+    "bracketed": lambda line: f"[2026-11-30 03:43:16] {line}",
+    "syslog": lambda line: f"<30>1 2026-11-30T03:43:16Z host vllm 712 - - {line}",
     "colours": lambda line: f"\x1b[36m{line}\x1b[0m",
     "windows": lambda line: f"{line}\r",
 }
@@ -39,6 +43,20 @@ def test_a_log_says_the_same_whatever_wraps_its_lines(wrapper: str) -> None:
     found = read_log([wrapped.encode()])
     assert [(e.kind, e.line, e.text) for e in found.entries] == [(e.kind, e.line, e.text) for e in plain.entries]
     assert found.facts == plain.facts
+
+
+@pytest.mark.parametrize(
+    "prefix", ["vllm-6d5f4-abcde vllm ", "2026-11-30 03:43:16.529 ", "2026-11-30 03:43:16 [Info] "]
+)
+def test_an_engine_s_line_is_known_behind_any_of_these(prefix: str) -> None:
+    said = "(EngineCore pid=7) WARNING 11-30 03:43:16 [cuda.py:1] a word"
+    (entry,) = read_log([f"{prefix}{said}\n".encode()]).entries
+    assert (entry.kind, entry.text) == (EntryKind.WARNING, "a word")
+
+
+def test_an_error_body_is_no_collector_s_line() -> None:
+    body = '{"object":"error","message":"the model does not exist","code":404}'
+    assert [e.text for e in read_log([body.encode()]).entries] == [body]
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 4096])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,10 @@ from trimtab.rules.runner import Selection
 if TYPE_CHECKING:
     from trimtab.engine.before import Before
     from trimtab.facts.gpu import GpuSet
+
+
+_ADDRESS = re.compile(r"https?:?/|(?:[\w-]+(?:\.[\w-]+)*|\[[0-9a-fA-F:]+\]):\d{2,5}(?:/|$)")
+"""A word that is meant as a URL and is none."""
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -78,6 +83,11 @@ def _case(subject: str | None, exit_status: int | None, facts: DoctorFacts) -> _
             )
         log = read_log(chunks(sys.stdin.buffer), exit_status)
         return _Case(log, "-", facts)
+    if subject is not None and not Path(subject).exists() and _ADDRESS.match(subject):
+        raise UsageError(
+            msg("{word} is neither a log nor a server of this host", word=repr(subject)),
+            hint=msg("A server somewhere is named by its URL: trimtab doctor http://HOST:PORT/v1"),
+        )
     if subject is not None and ("/" in subject or Path(subject).exists()):
         log = read_file(Path(subject), exit_status)
         return _Case(log, subject, facts)
@@ -102,7 +112,26 @@ def _server(name: str | None, exit_status: int | None, facts: DoctorFacts) -> _C
     if exit_status is None and last.starts and last.starts[0].end is not None:
         exit_status = last.starts[0].returncode
     before = next(iter(last.before.values()), None)
-    return _Case(read_file(Path(record.log), exit_status), record.name, facts, before)
+    file = Path(record.log)
+    log = read_file(file, exit_status)
+    older = _older_failure(file, log, facts)
+    if older is None:
+        return _Case(log, record.name, facts, before)
+    return _Case(read_file(file, exit_status, after=older), f"{record.name} ({older.name}, {file.name})", facts, before)
+
+
+def _older_failure(file: Path, log: Log, facts: DoctorFacts) -> Path | None:
+    """Where `log` tells no failure, the newest log set aside that does (a former start's, or this one's)."""
+    from trimtab.supervisor.rotation import aside
+
+    number = 1
+    while (older := aside(file, number)).exists():
+        if number == 1 and diagnose(log, facts).cause is not None:
+            return None
+        if diagnose(read_file(older), facts).cause is not None:
+            return older
+        number += 1
+    return None
 
 
 def _gpus(spec: str | None) -> GpuSet | None:

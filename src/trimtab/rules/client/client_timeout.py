@@ -27,6 +27,7 @@ PATTERNS = (
     r"context deadline exceeded|Client\.Timeout exceeded",
     r"(?:operation|resolving|request) timed out after|aborted due to timeout|curl: \(28\)(?!.*connect)",
     r"\b(?:TimeoutError|socket\.timeout): (?:the read operation )?timed out",
+    r"HttpClient\.Timeout",
     r"SocketTimeoutException|deadline exceeded|timeout awaiting response|(?:response|request|headers) timeout",
     r"(?:asyncio|concurrent|ServerTimeout|SocketTimeout)\S*Timeout\w*",
 )

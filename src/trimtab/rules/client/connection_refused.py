@@ -26,6 +26,7 @@ PATTERNS = (
     r"connect call failed",
     r"couldn't connect to server|failed to connect to \S+ port",
     r"cannot connect to host",
+    r"java\.net\.ConnectException|ConnectException: Failed to connect",
 )
 WEAK = (
     r"All connection attempts failed",

@@ -21,7 +21,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PATTERNS = (
     r"service (?:temporarily )?unavailable|too many requests|rate ?limit(?:ed| reached| exceeded|Error)",
-    r"no healthy upstream|no deployments available",
+    r"no healthy upstream|upstream connect error or disconnect|no deployments available",
     r"['\"]loading model['\"]|unavailable_error|model is (?:still )?loading|is overloaded|overloaded_error|server "
     r"is busy|at capacity",
 )

@@ -27,7 +27,7 @@ SAYS = (
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(SAYS[0])
+    hit = context.first(SAYS[0], r"while attempting to bind on address \([^)]*\): permission denied")
     if hit is None:
         bound = context.framed(BIND)
         if bound is None or not re.search("|".join(SAYS[1:]), bound.entry.text):

@@ -26,6 +26,8 @@ SAYS = (
     (r"max_num_batched_tokens \((?P<batch>\d+)\) must be greater than or equal to max_num_seqs " r"\((?P<least>\d+)\)"),
     r"block_size \((?P<least>\d+)\) must be <= max_num_batched_tokens \((?P<batch>\d+)\)",
     r"block_size.{0,40}must be <= max_num_batched_tokens|must be <= max_num_batched_tokens",
+    r"does not allow any tokens to be scheduled|does not have enough slots to schedule a token",
+    r"max_tokens_per_mm_item \((?P<least>\d+)\) is larger than max_num_batched_tokens \((?P<batch>\d+)\)",
     r"[Cc]onsider increasing max_num_batched_tokens or decreasing num_speculative_tokens",
 )
 

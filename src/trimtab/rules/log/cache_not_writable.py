@@ -26,6 +26,7 @@ SAYS = (
     ),
     r"\[Errno 30\] Read-only file system(?:: '(?P<path>[^']*)')?",
     r"PermissionError at (?P<path>\S+) when downloading",
+    r"cannot cache function .{0,80}no locator available for file .?(?P<path>/[^' ]*)",
     r"getpwuid\(\): uid not found: (?P<path>\d+)",
     r"(?P<path>/\S*(?:cache|huggingface)\S*) (?:is not writable|cannot be written)",
 )

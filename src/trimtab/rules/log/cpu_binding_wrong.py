@@ -23,7 +23,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 SAYS = (
     r"(?:No|Not) enough allowed NUMA nodes to bind threads",
     r"VLLM_CPU_OMP_THREADS_BIND|VLLM_CPU_NUM_OF_RESERVED_CPU",
-    r"doesn't support auto CPU binding",
+    r"doesn't support auto CPU binding|(?:get_mempolicy|set_mempolicy|mbind|migrate_pages)\S*: Operation not permitted",
     (
         r"sched_setaffinity|numa_(?:node|migrate|parse)\w*.{0,60}(?:fail|error|invalid)|Invalid (?:cpu|core) "
         r"(?:id|list)"

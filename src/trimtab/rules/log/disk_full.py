@@ -28,7 +28,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
     if (
         hit is None
-        or context.first(r"/dev/shm|shared memory segment")
+        or context.first(r"/dev/shm|shared memory segment|</torch_\d+")
         or context.framed(r"multiprocessing/shared_memory\.py")
     ):
         return

@@ -22,6 +22,7 @@ from trimtab.rules.log.context import SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    r"vocab_sizes\[0\] == vocab_size for",
     r"[Tt]arget and draft model should have the same (?P<what>\w+ ?\w*)",
     (
         r"(?:supports a maximum of|must be divisible by) ?`?n(?:um_speculative_tokens|_predict)|"

@@ -23,7 +23,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"RPC call to (?P<method>\w+) timed out",
-        r"Engine iteration timed out|one or more ranks timed out during",
+        r"No heartbeat received from \w+|Engine iteration timed out|one or more ranks timed out during",
         r"Engine loop .*(?:hang|stuck)",
     )
     block = context.first(

@@ -18,13 +18,15 @@ from trimtab.rules.log import words
 from trimtab.rules.log.context import SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
+CUT = r"ChunkedEncodingError|IncompleteRead\(|InvalidChunkLength"
+"""A stream that was cut: the hub's only in the log of a start; without one it is a client's word."""
 SAYS = (
     r"429 (?:Client Error|Too Many Requests).{0,200}(?:huggingface|hf\.co|hub|rate limit)",
     (
         r"(?:huggingface|hf\.co|hf-mirror).{0,120}(?:429|5\d\d Server Error)|5\d\d Server "
         r"Error.{0,120}(?:huggingface|hf\.co|hf-mirror)"
     ),
-    r"ChunkedEncodingError|IncompleteRead\(|InvalidChunkLength",
+    CUT,
     r"Consistency check failed: file should be of size",
     r"Data processing error: (?:CAS|File reconstruction)|hf_xet|xet-core",
     r"[Ee]rror (?:occurred )?while downloading (?:using `?hf_transfer|from )",
@@ -37,6 +39,8 @@ def check(context: LogContext) -> Iterator[Finding]:
     found = words.best(context, (SURE, SAYS))
     if found is not None:
         hit, confidence = found
+        if hit.match.re.pattern == CUT and not context.facts.starts and not hit.entry.frames:
+            return
         message = msg("the download from the hub failed: {said}", zh="从 Hub 下载失败：{said}", said=words.said(hit))
         yield context.finding(hit, message, confidence, severity=words.by_request(context))
 

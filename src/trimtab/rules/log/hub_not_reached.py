@@ -19,6 +19,7 @@ from trimtab.rules.log.context import POSSIBLE, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    r"(?:download|downloading) or load(?:ing)? vocab file",
     r"We couldn't connect to '[^']+' to load",
     r"outgoing traffic has been disabled|OfflineModeIsEnabled|[Oo]ffline mode is enabled",
     r"Cannot find an appropriate cached snapshot|LocalEntryNotFoundError",

@@ -33,6 +33,7 @@ SAYS = (
         r"Expected there to be \d+ .{0,40}items? in keyword arguments|Expected there to be \d+ prompt (?:updates|"
         r"replacements)"
     ),
+    r"Attempted to assign .{0,200}multimodal tokens to \d+ placeholders",
     r"must set `--enable-mm-embeds`|Invalid (?:image|video|audio) type|Invalid type of data items",
     r"Cannot load local files without",
     r"--allowed-local-media-path`?: The path|must be a subpath of",

@@ -23,7 +23,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"Could not find nvcc|CUDA_HOME environment variable is not set|nvcc(?:'|:)? ?(?:not found|No such "
-        r"file)|Failed to find C compiler",
+        r"file)|No such file or directory: '(?:\S*/)?(?:nvcc|gcc|g\+\+|cc|c\+\+|ninja|ptxas\S*)'",
+        r"nvcc fatal|Failed to find C compiler",
         r"[Nn]inja (?:is required|build (?:failed|stopped))|ninja: build stopped|Error building "
         r"extension|Python\.h: No such file|fatal error: \S+\.h: No such",
         r"(?P<path>:\S*/nvcc)\b|(?:gcc|g\+\+|cc1plus|nvcc).*(?:command not found|returned non-zero|failed "

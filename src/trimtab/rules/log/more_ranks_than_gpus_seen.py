@@ -33,7 +33,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"devices visible|Physical device \S+ for logical device \S+ is not visible|exceeds the total number "
         r"of available "
         r"GPUs in the cluster",
-        r"[Dd]uplicate GPU detected",
+        r"[Dd]uplicate GPU detected|NCCL error: invalid usage|ncclInvalidUsage",
         r"(?:[Ww]orld size|tensor_parallel_size|replica size)\D*(?P<ranks>\d+)\)? "
         r".*?(?:larger|bigger|greater|exceeds|more) .*?(?:GPUs?|devices)",
     )

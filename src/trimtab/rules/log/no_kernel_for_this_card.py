@@ -25,7 +25,9 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"no kernel image is available for execution",
         r"cuda capability (?P<sm>sm_\d+) is not compatible with the current PyTorch",
-        r"sm_\d+\w? is not defined for option|Unsupported gpu architecture|no kernel image|invalid device function",
+        r"sm_\d+\w?'? is not defined for option|"
+        r"[Cc]ould not run '_\w*C\w*::\w+' with arguments from the 'CUDA'",
+        r"Unsupported gpu architecture|no kernel image|invalid device function",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )
     if hit is None:

@@ -17,7 +17,7 @@ from trimtab.rules.log.context import TROUBLE, Hit, LogContext
 
 OOM = (
     r"(?i:(?:cuda|hip|xpu|cuda driver|cuda runtime)(?: error)?: out of memory|(?:cuda|hip|xpu) out of memory)"
-    r"|OutOfMemoryError|cudaErrorMemoryAllocation|Tried to allocate [\d.]+ [KMG]iB"
+    r"|(?<!ray\.exceptions\.)OutOfMemoryError|cudaErrorMemoryAllocation|Tried to allocate [\d.]+ [KMG]iB"
 )
 """torch 1 to 2.11 on CUDA, ROCm and XPU; also the half line that is left when its beginning is cut off."""
 

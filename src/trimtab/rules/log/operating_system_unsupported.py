@@ -23,7 +23,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"python\.exe|[A-Z]:\\\\?(?:Users|Program)|No module named '(?:resource|fcntl)'|uvloop does not "
-        r"support Windows|WinError|win_amd64",
+        r"support Windows|WinError (?!10\d{3}\b)|win_amd64",
         r"only supports Linux|[Mm]acOS is not supported|darwin.*not supported",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )

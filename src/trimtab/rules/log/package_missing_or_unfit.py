@@ -38,9 +38,9 @@ SAYS = (
         r"[Pp]lease install (?P<name>vllm\[\w+\]|(?!vLLM|[Rr]ay\b|the )[\w\[\]-]+)[^ ]*(?:>=\S+)? (?:via|for|by|"
         r"to use|with|first)"
     ),
-    r"`pip install '?(?P<name>(?!ray\b|vllm)[\w\[\]>=<.-]+)'?`",
+    r"`pip install '?(?P<name>(?!ray\b|vllm|httpx\[socks)[\w\[\]>=<.-]+)'?`",
     (
-        r"'(?P<name>(?!ray)\w[\w-]*)' is not installed|(?P<package>(?!Ray|ray)\w[\w-]*) (?:module|package|"
+        r"'(?P<name>(?!ray|socksio)\w[\w-]*)' is not installed|(?P<package>(?!Ray|ray)\w[\w-]*) (?:module|package|"
         r"library) (?:was not found|is not installed|could not be (?:found|imported))"
     ),
     (

@@ -21,7 +21,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"Gloo connect\w* failed|no socket interface found|[Cc]onnectFullMesh",
+        r"Gloo connect\w* failed|Unable to find address for: \w+|no socket interface found|[Cc]onnectFullMesh",
         r"client socket has timed out after (?P<ms>\d+)|DistStoreError.*(?P<joined>\d+/\d+) clients "
         r"joined|[Tt]imed out after \d+ seconds waiting for clients",
         r"Every node should have a unique IP address|Barrier (?:departure )?timed out|DP master node .*missing or dead",

@@ -21,7 +21,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"No module named 'ray'|Ray is not installed|[Ff]ailed to import [Rr]ay|requires (?:installation of "
+        r"No module named 'ray'|Ray is not installed|Unable to load Ray which is required",
+        r"[Ff]ailed to import [Rr]ay|requires (?:installation of "
         r"ray|Ray to be "
         r"installed)|Ray is required if|Ray is not initialized although|does not support ray\b",
         r"[Cc]ould not find any running Ray instance|[Ff]ailed to connect to GCS|Unable to connect to GCS|Ray "

@@ -23,8 +23,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"shared memory segment|/dev/shm|ncclShm\w+|shm_open.*(?:fail|No space)|unable to open shared memory",
-        r"Bus error|SIGBUS",
-        r"No space left on device.*(?:shm|shared_memory)",
+        r"[Bb]us error|SIGBUS",
+        r"No space left on device.*(?:shm|shared_memory)|unable to (?:write to|mmap|resize|allocate) .*</torch_\d+",
     )
     if hit is None:
         hit = (

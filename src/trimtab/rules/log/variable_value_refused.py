@@ -29,6 +29,7 @@ SAYS = (
         r"environment variable must)"
     ),
     r"invalid literal for int\(\) with base 10: '(?P<value>\w+://\S+)'",
+    r"(?P<name>HIP_VISIBLE_DEVICES)='?(?P<value>[^' ]*)'? vs CUDA_VISIBLE_DEVICES",
     r"Unknown level: '?(?P<value>\w+)'?|Unable to configure (?:root )?logger",
 )
 

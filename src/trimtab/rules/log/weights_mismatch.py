@@ -46,8 +46,12 @@ def check(context: LogContext) -> Iterator[Finding]:
     yield context.finding(hit, message, confidence)
 
 
-TENSOR = r"^KeyError: '(?:model|language_model|transformer|visual|vision_\w+|lm_head)\.[\w.]+'"
-LOADER = r"in (?:load_weights|_load_module|_load_param|weight_loader\w*|load_\w+_parallel_weight)\b"
+TENSOR = (
+    r"^KeyError: '(?:(?:model|language_model|transformer|visual|vision_\w+|lm_head)\.[\w.]+"
+    r"|(?:\w+\.)*(?:layers|blocks?|h|encoder|decoder)\.\d+\.[\w.]+"
+    r"|(?:\w+\.)+(?:weight|bias|qweight|qzeros|scales|weight_scale\w*|weight_packed|weight_zero_point))'"
+)
+LOADER = r"in (?:load_weights|_load_module|_load_param|\w*weight_loader\w*|load_\w+_parallel_weight)\b"
 REFUSED = (
     r"AssertionError|KeyError: '?[\w.]+|RuntimeError: The (?:size of tensor|expanded size)"
     r"|AttributeError: .*weight_loader"

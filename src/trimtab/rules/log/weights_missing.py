@@ -20,6 +20,8 @@ from trimtab.rules.log.context import SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    r"Weight files referenced in index but missing|Could not find checkpoint files",
+    r"^ValueError: Missing keys .* in loaded",
     r"Cannot find any (?:safetensors )?model weights with `",
     r"No (?:model )?weights found in",
     r"does not appear to have (?:a file|files) named .*(?:safetensors|pytorch_model|\.bin|\.pt\b)",
