@@ -193,3 +193,8 @@ def test_a_flag_that_the_cards_cannot_serve_is_refused_in_all_parts_of_the_repor
     assert (report["fits"], report["verdict"]) == (False, "unsupported")
     assert "CMD201" in report["reasons"][0]
     assert "CMD201" in err
+
+
+def test_short_names_of_flags_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", QWEN, "--gpu", "2xL40S", "--set", "tp=2"]) == 0
+    assert "--tensor-parallel-size 2" in capsys.readouterr().out

@@ -56,11 +56,18 @@ def shortest_positions(keys: Keys) -> int:
     return found[name]
 
 
+AFTER_PADDING = ("roberta", "xlm-roberta", "xlm-roberta-xl")
+"""Models that count positions from `pad_token_id` + 1 (0.33 roberta.py): rows before it hold no token."""
+
+
 def positions(keys: Keys, rope: Mapping[str, object]) -> int:
     """The longest context that vLLM derives: yarn, linear and dynamic scaling multiply it; others are within it."""
     longest = keys.integer("model_max_length", low=1) or shortest_positions(keys)
     if not longest:
         return 0
+    if keys.text("model_type") in AFTER_PADDING:
+        padding = keys.integer("pad_token_id")
+        return max(0, longest - (1 if padding is None else padding) - 1)
     factor = rope.get("factor")
     kind = rope.get("rope_type")
     if keys.text("model_type").startswith("gemma3"):

@@ -33,7 +33,9 @@ def words_of(settings: Iterable[str], table: FlagTable) -> list[str]:
     words: list[str] = []
     for setting in settings:
         name, equals, value = setting.partition("=")
-        spelling = f"--{name.strip().lstrip('-').replace('_', '-')}"
+        bare = name.strip().lstrip("-").replace("_", "-")
+        short = f"-{bare}"
+        spelling = short if table.find(f"--{bare}") is None and table.find(short) is not None else f"--{bare}"
         if table.find(spelling) is None:
             near = ", ".join(table.nearest(spelling))
             raise UsageError(

@@ -37,3 +37,8 @@ def test_an_encoder_caches_nothing_and_fits() -> None:
     found = plan(find_model("BAAI/bge-m3").facts(), "0.26.0", 1)
     assert found.capacity.kv_cache_tokens == 0
     assert found.verdict == "fits"
+
+
+def test_roberta_counts_positions_from_behind_its_padding() -> None:
+    """8,194 rows of the position table, pad_token_id 1: 8,192 tokens (roberta.py)."""
+    assert find_model("BAAI/bge-m3").facts().max_positions == 8192
