@@ -23,8 +23,10 @@ Judged = tuple[Verdict, tuple[Message, ...]]
 SAFE_HEADROOM_GIB = 0.3
 """Below this a sampler with penalties, a long prefill's workspace or another process ends the server."""
 NCCL_HEADROOM_GIB = 2.0
-"""The same where NCCL carries every all-reduce inside the graphs: 8 x L4 (0.5) and 8 x RTX PRO 4500 (0.28) ended with
-1.1 predicted to be left. 0.5's own log speaks of 1 to 3 GiB."""
+"""The same before 0.11 where NCCL carries every all-reduce inside the graphs: 8 x L4 ended with 1.1 predicted to be
+left. 0.5's own log speaks of 1 to 3 GiB."""
+NCCL_LATER_HEADROOM_GIB = 1.2
+"""The same from 0.11 on: 8 x RTX PRO 4500 ended with 1.1 predicted (0.28), 4 x RTX 3090 serve with 1.4 (0.21, 0.27)."""
 NODES_HEADROOM_GIB = 5.0
 """The same over several hosts, whose transports hold buffers of their own: 32 x L40S ended with 3.8 predicted; 0.29's
 graphs over two GB10 took 5 GiB."""
@@ -193,7 +195,9 @@ def communication_gib(settings: Settings) -> float:
     """GiB that must stay free for NCCL's memory in the graphs, which no release counts."""
     if not settings.graphs:
         return 0.0
-    ranks = settings.world_size if settings.version < (0, 11) else settings.tensor_parallel_size
-    if ranks > CARDS_PER_HOST:
+    old = settings.version < (0, 11)
+    if (settings.world_size if old else settings.tensor_parallel_size) > CARDS_PER_HOST:
         return NODES_HEADROOM_GIB - SAFE_HEADROOM_GIB
-    return NCCL_HEADROOM_GIB - SAFE_HEADROOM_GIB if settings.nccl_reduces else 0.0
+    if not settings.nccl_reduces:
+        return 0.0
+    return (NCCL_HEADROOM_GIB if old else NCCL_LATER_HEADROOM_GIB) - SAFE_HEADROOM_GIB
