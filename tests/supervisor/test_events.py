@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.supervisor.fake import wait_for
@@ -34,8 +35,10 @@ SERVER = {"name": "fake", "base_url": "http://127.0.0.1:8000/v1"}
 
 
 @contextmanager
-def hook(status: int = 204, hold: threading.Event | None = None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def hook(*status: int, hold: threading.Event | None = None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A webhook; it answers `status`, of several one after the other, the last one for ever, and 204 by default."""
     got: list[dict[str, Any]] = []
+    answers = list(status) or [204]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -43,7 +46,7 @@ def hook(status: int = 204, hold: threading.Event | None = None) -> Iterator[tup
             got.append({"type": self.headers["Content-Type"], **json.loads(body)})
             if hold is not None:
                 hold.wait(20)
-            self.send_response(status)
+            self.send_response(answers.pop(0) if len(answers) > 1 else answers[0])
             self.send_header("Location", "/elsewhere")
             self.end_headers()
 
@@ -64,7 +67,7 @@ def hook(status: int = 204, hold: threading.Event | None = None) -> Iterator[tup
 
 def tell(home: Path, listeners: Listeners, *events: StateChanged) -> list[str]:
     """Tell the events; the notes of the journal."""
-    teller = Teller(home, SERVER, listeners, hide_secrets)
+    teller = Teller(home, SERVER, msgspec.structs.replace(listeners, again_s=0.02), hide_secrets)
     for event in events:
         teller.changed(event)
     teller.close()
@@ -118,7 +121,21 @@ def test_a_listener_that_fails_is_noted(tmp_path: Path, listeners: Listeners, no
     assert "s3cret" not in said
 
 
-@pytest.mark.parametrize("status", [302, 404, 500])
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_webhook_that_fails_for_the_moment_is_asked_once_more(tmp_path: Path, status: int) -> None:
+    with hook(status, 204) as (url, got):
+        assert tell(tmp_path, Listeners(webhooks=(url,)), READY) == []
+    assert [event["event"] for event in got] == ["ready", "ready"]
+    assert got[0] == got[1]
+
+
+def test_a_webhook_that_goes_on_failing_is_noted_once(tmp_path: Path) -> None:
+    with hook(500, 503, 204) as (url, got):
+        assert tell(tmp_path, Listeners(webhooks=(url,)), READY) == ["the webhook at 127.0.0.1 answered 503"]
+    assert len(got) == 2
+
+
+@pytest.mark.parametrize("status", [302, 400, 404])
 def test_an_answer_that_is_no_success_is_noted_and_not_followed(tmp_path: Path, status: int) -> None:
     with hook(status) as (url, got):
         (said,) = tell(tmp_path, Listeners(webhooks=(url,)), READY)
@@ -128,13 +145,13 @@ def test_an_answer_that_is_no_success_is_noted_and_not_followed(tmp_path: Path, 
 
 def test_a_webhook_that_hangs_holds_nothing_up(tmp_path: Path) -> None:
     with hook(hold=threading.Event()) as (url, got):
-        teller = Teller(tmp_path, SERVER, Listeners(webhooks=(url,), webhook_s=0.3), hide_secrets)
+        teller = Teller(tmp_path, SERVER, Listeners(webhooks=(url,), webhook_s=0.3, again_s=0.02), hide_secrets)
         begun = time.monotonic()
         teller.changed(CRASH)
         teller.changed(READY)
         assert time.monotonic() - begun < 0.3
         teller.close()
-        assert [event["event"] for event in got] == ["crashed", "ready"]
+        assert [event["event"] for event in got] == ["crashed", "crashed", "ready", "ready"]
     notes = [entry.reason for entry in read_journal(tmp_path)]
     assert len(notes) == 2
 

@@ -32,6 +32,7 @@ TOLD = frozenset(
 )
 NOTE = "event"  # what the journal calls a call that failed
 COMMAND_S, WEBHOOK_S = 30.0, 10.0
+AGAIN_S = 2.0
 CLOSE_S = 15.0
 _SAID_BYTES = 400
 
@@ -43,6 +44,7 @@ class Listeners(msgspec.Struct, frozen=True):
     webhooks: tuple[str, ...] = ()
     command_s: float = COMMAND_S
     webhook_s: float = WEBHOOK_S
+    again_s: float = AGAIN_S  # after a webhook that failed for the moment
     close_s: float = CLOSE_S
 
 
@@ -94,7 +96,11 @@ class Teller:
             for command in self._to.commands:
                 self._note(event, run_listener(command, body, event, self._to.command_s))
             for url in self._to.webhooks:
-                self._note(event, post(url, body, self._to.webhook_s))
+                failed = post(url, body, self._to.webhook_s)
+                if failed is not None and failed.passing:
+                    time.sleep(self._to.again_s)
+                    failed = post(url, body, self._to.webhook_s)
+                self._note(event, failed.why if failed is not None else None)
 
     def _note(self, event: Mapping[str, Any], failed: Message | None) -> None:
         if failed is None:
@@ -146,10 +152,15 @@ def run_listener(command: str, body: bytes, event: Mapping[str, Any], bound_s: f
     return msg("the command for events ended with exit code {code}: {last}", code=code, last=last)
 
 
-def post(url: str, body: bytes, bound_s: float) -> Message | None:
-    """POST `body`; why it failed, None when the answer was of 2xx. Its own address alone is named: a path may hold a
-    secret.
-    """
+class Failed(msgspec.Struct, frozen=True):
+    """Why a webhook did not take an event, and whether the same request may go well a moment later."""
+
+    why: Message
+    passing: bool
+
+
+def post(url: str, body: bytes, bound_s: float) -> Failed | None:
+    """POST `body`; None when the answer was of 2xx. Its own address alone is named: a path may hold a secret."""
     import httpx2
 
     place = urlsplit(url).hostname or ""
@@ -158,5 +169,9 @@ def post(url: str, body: bytes, bound_s: float) -> Message | None:
         with httpx2.Client(timeout=bound_s) as client, client.stream("POST", url, content=body, headers=headers) as got:
             status = got.status_code
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        return msg("the webhook at {host} failed: {reason}", host=place, reason=str(error) or type(error).__name__)
-    return None if 200 <= status < 300 else msg("the webhook at {host} answered {status}", host=place, status=status)
+        why = msg("the webhook at {host} failed: {reason}", host=place, reason=str(error) or type(error).__name__)
+        return Failed(why, passing=not isinstance(error, httpx2.InvalidURL))
+    if 200 <= status < 300:
+        return None
+    why = msg("the webhook at {host} answered {status}", host=place, status=status)
+    return Failed(why, passing=status >= 500 or status in (408, 429))
