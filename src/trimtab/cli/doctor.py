@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import msgspec
 
 from trimtab.cli import options
 from trimtab.cli.diagnosis import chunks, model_of, read_file
+from trimtab.cli.named import refuse_address
 from trimtab.cli.settings import dirs, lang
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.logs import Log, read_log
@@ -24,10 +24,6 @@ from trimtab.rules.runner import Selection
 if TYPE_CHECKING:
     from trimtab.engine.before import Before
     from trimtab.facts.gpu import GpuSet
-
-
-_ADDRESS = re.compile(r"https?:?/|(?:[\w-]+(?:\.[\w-]+)*|\[[0-9a-fA-F:]+\]):\d{2,5}(?:/|$)")
-"""A word that is meant as a URL and is none."""
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -83,11 +79,8 @@ def _case(subject: str | None, exit_status: int | None, facts: DoctorFacts) -> _
             )
         log = read_log(chunks(sys.stdin.buffer), exit_status)
         return _Case(log, "-", facts)
-    if subject is not None and not Path(subject).exists() and _ADDRESS.match(subject):
-        raise UsageError(
-            msg("{word} is neither a log nor a server of this host", word=repr(subject)),
-            hint=msg("A server somewhere is named by its URL: trimtab doctor http://HOST:PORT/v1"),
-        )
+    if subject is not None and not Path(subject).exists():
+        refuse_address(subject)
     if subject is not None and ("/" in subject or Path(subject).exists()):
         log = read_file(Path(subject), exit_status)
         return _Case(log, subject, facts)

@@ -7,15 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-# Read in vLLM's sources: vllm/engine/metrics.py (0.2.5 to 0.11) and vllm/v1/metrics/loggers.py (0.7.3 to 0.33). The
-# counters of V1 (0.9 and later) are declared without `_total`, which prometheus_client appends.
-_KV_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
-_PREEMPTIONS = ("vllm:num_preemptions_total", "vllm:num_preemptions")
-_FINISHED = ("vllm:request_success_total", "vllm:request_success")
-_RUNNING = ("vllm:num_requests_running",)
-_WAITING = ("vllm:num_requests_waiting",)
-_CACHE_CONFIG = "vllm:cache_config_info"
-_START_TIME = "process_start_time_seconds"
+from trimtab.engine import metric_names as names
 
 _LINE = re.compile(r"([a-zA-Z_:][\w:]*)\s*(\{.*\})?\s+(\S+)(?:\s+-?\d+)?")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -67,19 +59,19 @@ def read_engine(samples: Iterable[Sample]) -> EngineMetrics | None:
     samples = list(samples)
     if not any(s.name.startswith("vllm:") for s in samples):
         return None
-    cache = next((s.labels for s in samples if s.name == _CACHE_CONFIG), {})
+    cache = next((s.labels for s in samples if s.name == names.CACHE_CONFIG), {})
     blocks, block_tokens = _integer(cache.get("num_gpu_blocks")), _integer(cache.get("block_size"))
     tokens = _integer(cache.get("kv_cache_size_tokens"))
     if tokens is None and blocks is not None and block_tokens is not None:
         tokens = blocks * block_tokens
     return EngineMetrics(
-        preemptions=_total(samples, _PREEMPTIONS),
-        finished=_total(samples, _FINISHED),
-        failed=_total(samples, _FINISHED, finished_reason="error"),
-        running=_total(samples, _RUNNING),
-        waiting=_total(samples, _WAITING),
-        kv_usage=max((s.value for s in samples if s.name in _KV_USAGE), default=None),
-        started_at_s=next((s.value for s in samples if s.name == _START_TIME), None),
+        preemptions=_total(samples, names.PREEMPTIONS),
+        finished=_total(samples, names.FINISHED),
+        failed=_total(samples, names.FINISHED, finished_reason="error"),
+        running=_total(samples, names.RUNNING),
+        waiting=_total(samples, names.WAITING),
+        kv_usage=max((s.value for s in samples if s.name in names.KV_USAGE), default=None),
+        started_at_s=next((s.value for s in samples if s.name in names.STARTED), None),
         memory_utilization=_number(cache.get("gpu_memory_utilization")),
         kv_blocks=blocks,
         kv_tokens=tokens,
@@ -97,24 +89,23 @@ class Progress(msgspec.Struct, frozen=True):
 
 # Of V0 and V1; the KV use moves while a long prompt is computed in pieces, before its first token is counted.
 _MOVES = (
-    "vllm:generation_tokens_total", "vllm:prompt_tokens_total", "vllm:iteration_tokens_total_count", *_KV_USAGE,
-    *_PREEMPTIONS, *_FINISHED,
+    *names.GENERATED, *names.PROMPTED, *names.STEPS, *names.KV_USAGE, *names.PREEMPTIONS, *names.FINISHED,
 )  # fmt: skip
-_PROGRESS = tuple(f"{name}{end}" for name in (*_RUNNING, *_WAITING, *_MOVES) for end in ("{", " "))
+_PROGRESS = tuple(f"{name}{end}" for name in (*names.RUNNING, *names.WAITING, *_MOVES) for end in ("{", " "))
 
 
 def read_progress(text: str) -> Progress | None:
     """Whether the engine behind this Prometheus text works; None when it counts no requests. Reads only few lines."""
     samples = read_samples("\n".join(line for line in text.splitlines() if line.startswith(_PROGRESS)))
-    running = _total(samples, _RUNNING)
+    running = _total(samples, names.RUNNING)
     if running is None:
         return None
-    return Progress(running, _total(samples, _WAITING) or 0, tuple(s.value for s in samples if s.name in _MOVES))
+    return Progress(running, _total(samples, names.WAITING) or 0, tuple(s.value for s in samples if s.name in _MOVES))
 
 
-def _total(samples: list[Sample], names: tuple[str, ...], **labels: str) -> int | None:
+def _total(samples: list[Sample], wanted_names: tuple[str, ...], **labels: str) -> int | None:
     wanted = labels.items()
-    values = [s.value for s in samples if s.name in names and all(s.labels.get(k) == v for k, v in wanted)]
+    values = [s.value for s in samples if s.name in wanted_names and all(s.labels.get(k) == v for k, v in wanted)]
     return round(sum(values)) if values else None
 
 

@@ -7,33 +7,37 @@ from math import inf, isfinite
 
 import msgspec
 
+from trimtab.engine import metric_names as names
+
 Lines = Mapping[bytes, list[tuple[bytes, float]]]  # name -> (labels, value) of each line
 
-# Read in vLLM's sources: vllm/engine/metrics.py (0.2.5 to 0.11) and vllm/v1/metrics/loggers.py (0.7.3 to 0.33). Where
-# a release has two names for one thing (0.9 to 0.11), the first one counts. prometheus_client appends `_total` to a
-# counter's name and `_sum`, `_count` and `_bucket` to a histogram's.
-_RUNNING = (b"vllm:num_requests_running",)
-_WAITING = (b"vllm:num_requests_waiting",)
-_KV_USAGE = (b"vllm:kv_cache_usage_perc", b"vllm:gpu_cache_usage_perc")
-_PREEMPTIONS = (b"vllm:num_preemptions_total",)  # 0.4.3 and later
-_FINISHED = (b"vllm:request_success_total",)
-_GENERATED = (b"vllm:generation_tokens_total",)  # 0.4.2 and later
-_PROMPTED = (b"vllm:prompt_tokens_total",)
-_STEPS = (b"vllm:iteration_tokens_total_count",)  # 0.6.4 and later
-_HITS = (b"vllm:prefix_cache_hits_total", b"vllm:gpu_prefix_cache_hits_total")  # V1, in tokens
-_QUERIES = (b"vllm:prefix_cache_queries_total", b"vllm:gpu_prefix_cache_queries_total")
-_HIT_RATE = (b"vllm:gpu_prefix_cache_hit_rate",)  # V0 only; below 0 until there is one
-_PREFILL_S = (b"vllm:request_prefill_time_seconds_sum",)
-_DECODE_S = (b"vllm:request_decode_time_seconds_sum",)
-_PROMPT_SIZES = b"vllm:request_prompt_tokens_bucket"
-_CACHE_CONFIG = b"vllm:cache_config_info"
-_STARTED = (b"process_start_time_seconds",)
+
+def _bytes(*wanted: str) -> tuple[bytes, ...]:
+    return tuple(name.encode() for name in wanted)
+
+
+_RUNNING = _bytes(*names.RUNNING)
+_WAITING = _bytes(*names.WAITING)
+_KV_USAGE = _bytes(*names.KV_USAGE)
+_PREEMPTIONS = _bytes(*names.PREEMPTIONS)
+_FINISHED = _bytes(*names.FINISHED)
+_GENERATED = _bytes(*names.GENERATED)
+_PROMPTED = _bytes(*names.PROMPTED)
+_STEPS = _bytes(*names.STEPS)
+_HITS = _bytes(*names.HITS)
+_QUERIES = _bytes(*names.QUERIES)
+_HIT_RATE = _bytes(*names.HIT_RATE)
+_PREFILL_S = _bytes(*names.PREFILL_S)
+_DECODE_S = _bytes(*names.DECODE_S)
+_STARTED = _bytes(*names.STARTED)
+_PROMPT_SIZES = names.PROMPT_SIZES.encode()
+_CACHE_CONFIG = names.CACHE_CONFIG.encode()
 
 _NAMES = frozenset(
     name
-    for names in (_RUNNING, _WAITING, _KV_USAGE, _PREEMPTIONS, _FINISHED, _GENERATED, _PROMPTED, _STEPS, _HITS,
+    for group in (_RUNNING, _WAITING, _KV_USAGE, _PREEMPTIONS, _FINISHED, _GENERATED, _PROMPTED, _STEPS, _HITS,
                   _QUERIES, _HIT_RATE, _PREFILL_S, _DECODE_S, _STARTED, (_PROMPT_SIZES, _CACHE_CONFIG))
-    for name in names
+    for name in group
 )  # fmt: skip
 
 
@@ -117,15 +121,15 @@ def _lines(body: bytes) -> Lines:
     return found
 
 
-def _first(lines: Lines, names: tuple[bytes, ...], combine: Callable[[list[float]], float]) -> float | None:
-    """One value of the first of `names` that is there; what is no finite number is as good as absent."""
-    values = next(([value for _, value in lines[name]] for name in names if name in lines), None)
+def _first(lines: Lines, group: tuple[bytes, ...], combine: Callable[[list[float]], float]) -> float | None:
+    """One value of the first of `group` that is there; what is no finite number is as good as absent."""
+    values = next(([value for _, value in lines[name]] for name in group if name in lines), None)
     value = combine(values) if values else None
     return value if value is not None and isfinite(value) else None
 
 
-def _sum(lines: Lines, names: tuple[bytes, ...]) -> int | None:
-    found = _first(lines, names, sum)
+def _sum(lines: Lines, group: tuple[bytes, ...]) -> int | None:
+    found = _first(lines, group, sum)
     return round(found) if found is not None else None
 
 
