@@ -108,7 +108,7 @@ def test_a_running_server_is_not_started_twice(home: Path, model: Path, python: 
         wait_for(lambda: record(home, "ready"))
         again = up(home, "mine")
         assert again.returncode == 2
-        assert "mine" in again.stderr
+        assert "a server named mine is running" in again.stderr
         stop(child)
 
 

@@ -55,6 +55,19 @@ def test_each_start_begins_a_file(tmp_path: Path) -> None:
     assert [aside(file, number).read_bytes() for number in range(3)] == [b"start 3\n", b"start 2\n", b"start 1\n"]
 
 
+def test_a_log_that_is_removed_meanwhile_is_begun_anew(tmp_path: Path) -> None:
+    file = tmp_path / "engine.log"
+    log = RotatingLog(file, 1000, 3)
+    log.write(b"lost\n")
+    file.unlink()
+    log.write(b"found\n")
+    assert file.read_bytes() == b"found\n"
+    (tmp_path / "engine.log").unlink()
+    tmp_path.rename(tmp_path.with_name("gone"))
+    log.write(b"nowhere\n")  # the engine goes on all the same
+    log.close()
+
+
 def test_a_log_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     with pytest.raises(HostError, match="cannot write the log file"):

@@ -65,7 +65,7 @@ class Keep(msgspec.Struct, frozen=True):
             from trimtab.cli.patient import bound_of
 
             for text in self.bounds:
-                bound_of(text)
+                _require_flag(bound_of(text).flag, "--keep")
 
     def pace(self) -> Pace:
         stall_s = self.hang_s * _STALLED
@@ -81,7 +81,22 @@ def asked_bounds(bounds: list[str] | None, context: int | None, concurrency: int
 def pins_of(pins: list[str] | None, rest: list[str] | None) -> tuple[str, ...]:
     """Flags named by --pin, and those given after -- beside a SUBJECT; a whole command there pins nothing."""
     given = () if not rest or not rest[0].startswith("-") else tuple(use.dotted for use in flags_of(rest))
+    for pin in pins or ():
+        _require_flag(pin.strip().lstrip("-").replace("_", "-"), "--pin")
     return (*(pins or ()), *given)
+
+
+def _require_flag(name: str, option: str) -> None:
+    """A misspelt name would protect nothing."""
+    from trimtab.engine import flags
+
+    known = flags.known_names()
+    if f"--{name.partition('.')[0]}" not in known:
+        near = ", ".join(flags.nearest(f"--{name}", known))
+        raise UsageError(
+            msg("{option} names {flag}, which no vLLM known here has", option=option, flag=repr(name)),
+            hint=msg("Did you mean {near}?", near=near) if near else msg("trimtab flags lists what it takes."),
+        )
 
 
 class Memo(msgspec.Struct, frozen=True, kw_only=True):

@@ -104,6 +104,7 @@ def run(
         return start_detached(sys.argv[1:], dirs().state)
     recovered = recall(subject) if subject is not None and ctx.obj is None and not Path(subject).exists() else None
     if recovered is not None:
+        registry.require_ended(dirs().state, name or subject or "")
         return serve(
             recovered.launch, _former(place, recovered, subject), keep.with_former(recovered.memo), check=check
         )

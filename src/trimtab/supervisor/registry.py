@@ -194,16 +194,26 @@ def _end(state_dir: Path, record: ServerRecord, state: State, reason: Message) -
 def _free_name(wish: Wish, taken: set[str]) -> str:
     if wish.name is not None:
         if wish.name in taken:
-            raise UsageError(
-                msg("a server named {name} is running", name=wish.name),
-                hint=msg("Choose another name (--name), or end it: trimtab down {name}", name=wish.name),
-            )
+            raise _running(wish.name)
         return wish.name
     stem = re.sub(r"[^a-z0-9.]+", "-", wish.model.rstrip("/").rsplit("/", 1)[-1].lower()).strip("-.")[:50] or "server"
     number = 1
     while (name := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
     return name
+
+
+def require_ended(state_dir: Path, name: str) -> None:
+    """UsageError while the server `name` runs."""
+    if any(record.name == name for record in live(state_dir)):
+        raise _running(name)
+
+
+def _running(name: str) -> UsageError:
+    return UsageError(
+        msg("a server named {name} is running", name=name),
+        hint=msg("Choose another name (--name), or end it: trimtab down {name}", name=name),
+    )
 
 
 def _refuse_known_port(port: int, others: list[ServerRecord]) -> None:

@@ -31,6 +31,8 @@ class RotatingLog:
     def write(self, chunk: bytes) -> None:
         """A full disk must not stop the engine, whose output would block: the log loses what does not fit."""
         with suppress(OSError, ValueError):
+            if not self._file.exists():  # removed under us: what comes now shall be found
+                self._begin_anew()
             if self._size + len(chunk) > self._most and self._size:
                 end = chunk.rfind(b"\n") + 1 if self._size < 2 * self._most else len(chunk)
                 if end:
