@@ -103,6 +103,16 @@ def test_what_was_pinned_and_bounded_holds_for_a_later_start_by_name(
     assert keep.pins == ("max-num-seqs", "seed")
 
 
+def test_a_server_whose_model_is_gone_is_not_started(home: Path, model: Path, python: Path) -> None:
+    with running(home, *given(model, python, flags=("--max-model-len", "512"))) as child:
+        wait_for(lambda: record(home, "ready"))
+        stop(child)
+    model.rename(model.with_name("elsewhere"))
+    said = up(home, "mine", "--no-verify")
+    assert said.returncode == 2
+    clear(said, f"mine served {model}, which is gone", "trimtab up MODEL --name mine")
+
+
 def test_a_running_server_is_not_started_twice(home: Path, model: Path, python: Path) -> None:
     with running(home, *given(model, python, flags=("--max-model-len", "512"))) as child:
         wait_for(lambda: record(home, "ready"))

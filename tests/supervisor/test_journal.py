@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 from trimtab.supervisor.journal import Journal, read_journal
@@ -30,6 +31,24 @@ def test_a_torn_last_line_is_left_out_and_does_not_spoil_the_next(tmp_path: Path
     again.append("state", state="crashed")
     again.close()
     assert [entry.state for entry in read_journal(tmp_path)] == ["starting", "crashed"]
+
+
+def test_what_the_disk_refuses_waits_in_order(tmp_path: Path) -> None:
+    """Whatever the refusal is: here the bound on a file's size, as a read-only or broken disk would."""
+    journal = Journal(tmp_path)
+    journal.append("state", state="starting")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.path.stat().st_size + 7, before[1]))
+    try:
+        journal.append("state", state="loading")
+        journal.append("state", state="ready")
+        assert journal.is_behind
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    journal.catch_up()
+    assert not journal.is_behind
+    journal.close()
+    assert [entry.state for entry in read_journal(tmp_path)] == ["starting", "loading", "ready"]
 
 
 def test_bytes_that_are_no_text_are_left_out(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ class Recovered(msgspec.Struct, frozen=True):
 def recall(name: str) -> Recovered | None:
     """The last launch of the server `name` as its journal has it, changed parameters included; None without one.
 
-    UsageError when its engine's Python is gone.
+    UsageError when its engine's Python or its model is gone.
     """
     state = dirs().state
     record = registry.read(state, name) if registry.is_name(name) else None
@@ -154,11 +154,23 @@ def recall(name: str) -> Recovered | None:
         )
     engine = Engine(memo.engine_name, memo.engine_kind, memo.engine_version, Path(memo.python), {})  # type: ignore[arg-type]
     command = LaunchCommand.from_argv(["vllm", *memo.argv[memo.program :]])
+    directory = Path(memo.cwd) if Path(memo.cwd).is_dir() else Path.cwd()
+    _require_model(name, command, directory)
     launch = Launch(
         engine=engine, command=command, served_model=memo.served_model, env=memo.env, cards=memo.cards,
-        directory=directory if (directory := Path(memo.cwd)).is_dir() else Path.cwd(),
+        directory=directory,
     )  # fmt: skip
     return Recovered(launch, memo, record.api_key)
+
+
+def _require_model(name: str, command: LaunchCommand, directory: Path) -> None:
+    """vLLM would take a path that is gone for a model of the hub, and say so after a minute."""
+    model = command.get("model") or (command.model.text if command.model is not None else "")
+    if model.startswith(("/", "./", "../")) and not (directory / model).exists():
+        raise UsageError(
+            msg("{name} served {model}, which is gone", name=name, model=model),
+            hint=msg("Put it back, or start another: trimtab up MODEL --name {name}", name=name),
+        )
 
 
 def _last_memo(directory: Path) -> Memo | None:

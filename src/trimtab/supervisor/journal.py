@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +57,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Journal:
     """Appends entries; each is one write, so that a crash can tear only the last line.
 
-    What a full disk does not take is kept in memory and written, in order, as soon as there is room.
+    What the disk does not take, full or read-only, is kept in memory and written, in order, as soon as it does.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -85,20 +84,14 @@ class Journal:
 
     def catch_up(self) -> None:
         """Write what waits, as far as the disk takes it."""
-        try:
+        with suppress(OSError):  # a disk that is full, read-only or broken must not end a server
             while self._unwritten:
                 self._unwritten = self._unwritten[os.write(self._fd, self._unwritten) :]
             os.fsync(self._fd)
-        except OSError as error:
-            if error.errno not in _FULL:
-                raise HostError(_refused(self.path, error), hint=_FREE) from error
 
     def close(self) -> None:
         self.catch_up()
         os.close(self._fd)
-
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def read_journal(directory: Path) -> Iterator[Entry]:
