@@ -89,7 +89,9 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("reply", "causes"), REFUSALS, ids=lambda v: str(v)[:60])
+@pytest.mark.parametrize(
+    ("reply", "causes"), REFUSALS, ids=lambda v: "-".join(sorted(v)) if isinstance(v, set | frozenset) else str(v)[:60]
+)
 def test_openai_python_is_refused(reply: Reply, causes: set[str]) -> None:
     with answering(vllm(reply)) as root:  # type: ignore[arg-type]
         assert first(openai(f"{root}/v1")) in causes
