@@ -23,6 +23,7 @@ from trimtab.facts.probe.places import look_at, pointers_in, weight_bytes
 from trimtab.facts.probe.preflight import Asked, look
 from trimtab.facts.probe.processes import Seen, left_over, see_processes
 from trimtab.rules.preflight import preflight, recorded, written
+from trimtab.rules.rule import Severity
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 4932307584\n"
 GIB = 1 << 30
@@ -115,6 +116,28 @@ def test_packages_of_a_cuda_engine(tmp_path: Path) -> None:
     assert found.wants == {"transformers": "<5,>=4.56.0", "torch": "==2.11.0"}
     codes = [f.rule.code for f in preflight(HostRecord(packages=found)).findings]
     assert codes == ["HST505"]
+
+
+@pytest.mark.parametrize(("torch", "severity"), [("2.11.1+cu130", Severity.WARNING), ("2.9.1", Severity.ERROR)])
+def test_a_torch_that_differs_in_its_last_number_does_not_stop_a_start(torch: str, severity: Severity) -> None:
+    packages = Packages(vllm="0.20.0", torch=torch, wants={"torch": "==2.11.0"})
+    (found,) = preflight(HostRecord(packages=packages)).findings
+    assert (found.rule.code, found.severity) == ("HST505", severity)
+
+
+@pytest.mark.parametrize(
+    ("value", "severity"), [("1", Severity.WARNING), ("true", Severity.WARNING), ("0", Severity.ERROR)]
+)
+def test_a_driver_behind_forward_compatibility_libraries_does_not_stop_a_start(value: str, severity: Severity) -> None:
+    record = HostRecord(
+        packages=Packages(torch="2.11.0", cuda=(13, 0)),
+        cuda=(12, 8),
+        driver="570.86",
+        environ={"VLLM_ENABLE_CUDA_COMPATIBILITY": value},
+        wanted=Wanted(on_cpu=False),
+    )
+    found = [f for f in preflight(record).findings if f.rule.code == "HST003"]
+    assert [f.severity for f in found] == [severity]
 
 
 @pytest.mark.parametrize(("torch", "cuda"), [("2.9.1+cu128", (12, 8)), ("2.9.1+cpu", None), ("2.9.1", None)])

@@ -24,7 +24,8 @@ from trimtab.facts.probe.processes import Seen, left_over, see_processes
 
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "http_proxy", "HTTP_PROXY", "all_proxy",
-    "ALL_PROXY", "no_proxy", "NO_PROXY", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "VLLM_HOST_IP", "LD_LIBRARY_PATH",
+    "ALL_PROXY", "no_proxy", "NO_PROXY", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "VLLM_HOST_IP",
+    "VLLM_ENABLE_CUDA_COMPATIBILITY", "LD_LIBRARY_PATH",
 )  # fmt: skip
 TROUBLES = {
     nvml.LIBRARY_NOT_FOUND: "library",

@@ -11,7 +11,7 @@ Sources: NVIDIA's CUDA compatibility guide (minor version compatibility); torch'
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from trimtab.messages import msg
 from trimtab.rules.host.context import HostContext
@@ -31,8 +31,14 @@ def check(context: HostContext) -> Iterator[Finding]:
             built=f"{built[0]}.{built[1]}",
             driver=record.driver,
             served=f"{served[0]}.{served[1]}",
-        )
+        ),
+        severity=Severity.WARNING if _forward(record.environ) else None,
     )
+
+
+def _forward(environ: Mapping[str, str]) -> bool:
+    """Whether vLLM is told to load NVIDIA's forward compatibility libraries, which serve a newer CUDA (0.17 on)."""
+    return environ.get("VLLM_ENABLE_CUDA_COMPATIBILITY", "").strip().lower() in ("1", "true")
 
 
 RULE = Rule(

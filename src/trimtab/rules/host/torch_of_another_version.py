@@ -12,6 +12,7 @@ Sources: vLLM's requirements/cuda.txt and requirements/cpu.txt (torch is pinned)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trimtab.facts.requirement import admits
@@ -31,8 +32,14 @@ def check(context: HostContext) -> Iterator[Finding]:
                 has=has,
                 vllm=packages.vllm,
                 wants=wants,
-            )
+            ),
+            severity=Severity.WARNING if _minor(wants) == _minor(has) else None,
         )
+
+
+def _minor(version: str) -> list[str]:
+    """["2", "9"] of "==2.9.1" and "2.9.0+cu128": compiled parts load where only the last number differs."""
+    return re.findall(r"\d+", version)[:2]
 
 
 RULE = Rule(
