@@ -138,6 +138,15 @@ def test_self_heal_changes_the_one_flag_that_the_diagnosis_names(home: Path, mod
     assert left_over(home) == []
 
 
+def test_the_changed_launch_is_verified_as_it_is(home: Path, model: Path, python: Path) -> None:
+    words = [word for word in given(model, python, "--self-heal") if word != "--no-verify"]
+    with running(home, *words, knobs=KV) as child:
+        wait_for(lambda: entries(home, "mine", "serving"))
+        out, _ = stop(child)
+    assert "long_context" in out
+    assert "4096" not in out  # the context that it was started with at first
+
+
 def test_a_changed_parameter_is_kept_by_the_next_start_by_name(
     home: Path, model: Path, python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

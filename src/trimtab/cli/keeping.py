@@ -132,6 +132,7 @@ def memo_of(launch: Launch, record: ServerRecord, argv: tuple[str, ...], keep: K
 class Recovered(msgspec.Struct, frozen=True):
     """A server of before, ready to be started again under its name, address and key."""
 
+    name: str
     launch: Launch
     memo: Memo
     api_key: str
@@ -160,7 +161,7 @@ def recall(name: str) -> Recovered | None:
         engine=engine, command=command, served_model=memo.served_model, env=memo.env, cards=memo.cards,
         directory=directory,
     )  # fmt: skip
-    return Recovered(launch, memo, record.api_key)
+    return Recovered(name, launch, memo, record.api_key)
 
 
 def _require_model(name: str, command: LaunchCommand, directory: Path) -> None:

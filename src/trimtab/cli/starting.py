@@ -83,7 +83,7 @@ class Starting:
         if self._check and (start.number == 0 or start.step is not None):
             outcome = verify(
                 Target(record.base_url, record.api_key, record.models[0]),
-                context=self._context,
+                context=self._context if start.step is None else None,  # a step may have changed it: the server says
                 concurrency=CONCURRENCY,
                 log=LogSource(Path(record.log)),
                 observer=self._criterion,

@@ -104,10 +104,9 @@ def run(
         return start_detached(sys.argv[1:], dirs().state)
     recovered = recall(subject) if subject is not None and ctx.obj is None and not Path(subject).exists() else None
     if recovered is not None:
-        registry.require_ended(dirs().state, name or subject or "")
-        return serve(
-            recovered.launch, _former(place, recovered, subject), keep.with_former(recovered.memo), check=check
-        )
+        place, keep = _former(place, recovered), keep.with_former(recovered.memo)
+        registry.require_ended(dirs().state, place.name or recovered.name)
+        return serve(recovered.launch, place, keep, check=check)
     wanted = Wanted(engine, engine_python, context, concurrency, chosen)
     launch = _prepared(subject, ctx.obj, wanted, demo=demo)
     if launch.plan is None or ctx.obj:  # a plan's own flags are known to fit
@@ -129,11 +128,11 @@ def _place(
     return Place(name, host, port, devices, share, force)
 
 
-def _former(place: Place, recovered: Recovered, name: str | None) -> Place:
+def _former(place: Place, recovered: Recovered) -> Place:
     """Name, address, cards and key of before, but for what the command line says."""
     memo = recovered.memo
     return Place(
-        name=place.name or name,
+        name=place.name or recovered.name,
         host=place.host if place.host != LOOPBACK else memo.host,
         port=place.port or memo.port,
         devices=place.devices or memo.devices,
