@@ -55,6 +55,10 @@ _TELLING = re.compile(
 )
 
 
+_UNAUTHORISED = re.compile(r"\{[\"']error[\"']: ?[\"']Unauthorized[\"']\}")
+"""vLLM's whole body of a 401."""
+
+
 class Statement(msgspec.Struct, frozen=True):
     """One line that tells of a failure, or one answer of a probe; `line` from 1, None of an answer."""
 
@@ -167,4 +171,6 @@ def _status(text: str) -> int | None:
         status = int(next(group for group in found.groups() if group))
         if 300 <= status < 600:
             return status
+    if _UNAUTHORISED.match(text):
+        return 401
     return next((_NAMED[name] for pair in _ERROR_NAME.findall(text) for name in pair if name in _NAMED), None)

@@ -26,7 +26,8 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"NVRM: Xid.*?: (?P<xid>\d+)|\bXid (?:error )?(?P<plain>\d+)",
         r"(?i)uncorrectable ECC error|fallen off the bus|GPU is lost|ECCUncorrectable|RmInitAdapter "
-        r"failed|nvlink.*(?:error|fatal|down)|Unable to determine the device handle",
+        r"failed|nvlink.*(?:error|fatal|down)|the launch timed out and was terminated|"
+        r"Unable to determine the device handle",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )
     if hit is None:
