@@ -119,7 +119,7 @@ def test_a_server_of_this_host_by_name_and_without(home: Path, model: Path, pyth
 def test_one_that_is_being_started(home: Path, model: Path, python: Path) -> None:
     words = (str(model), "--engine-python", str(python), "--no-verify", "--force")
     with running(home, *words, knobs="--hold load") as child:
-        seen = wait_for(lambda: record(home, "loading"))
+        seen = wait_for(lambda: record(home, "compiling"))  # what the last line of a finished load leads to
         done = top(home, seen.name)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=30)

@@ -50,7 +50,7 @@ def test_cards_with_who_holds_them(tmp_path: Path) -> None:
     record = seen(tmp_path, read_gpus(FakeNvml([card])))
     (holder,) = record.cards[0].holders
     assert holder.pid == os.getpid()
-    assert "pytest" in holder.command
+    assert "python" in holder.command
     assert not holder.left_over
 
 
