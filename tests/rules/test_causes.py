@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from trimtab.rules import causes
+from trimtab.rules import causes, registry
 from trimtab.rules.causes import Cause
+from trimtab.rules.doctor import FALLBACK
+from trimtab.rules.rule import Subject
 
 JUDGED = Path(__file__).parents[2] / "benchmarks" / "data" / "causes.jsonl"
 RECORDS, CONFIRMED = 158, 74
@@ -55,3 +57,8 @@ def test_every_cause_given_is_of_the_list(judged: list[dict[str, Any]]) -> None:
         given = [row["cause"], *row.get("also", [])]
         assert set(given) <= known, row
         assert len(set(given)) == len(given) <= 2
+
+
+def test_every_rule_of_the_doctor_declares_a_cause() -> None:
+    rules = [rule for subject in (Subject.LOG, Subject.CLIENT) for rule in registry.rules(subject)]
+    assert {rule.name for rule in rules if rule.cause is None} == {FALLBACK}

@@ -265,6 +265,8 @@ class Cause(StrEnum):
     PATH_V1_DOUBLED = "path-v1-doubled"
     # 404: a slash twice.
     PATH_SLASH_DOUBLED = "path-slash-doubled"
+    # The base URL is no URL: scheme, host or port cannot be read.
+    BASE_URL_MALFORMED = "base-url-malformed"
     # 404 or 405: no such route or method on this server or for this model's task; the base URL is right.
     ROUTE_UNKNOWN = "route-unknown"
     # 404: the route is right, the model's name is not one of /v1/models.
@@ -281,6 +283,8 @@ class Cause(StrEnum):
     HTML_INSTEAD_OF_JSON = "html-instead-of-json"
     # A client or proxy read an error or nothing as an answer ("reading 'choices'"); the error is one layer above.
     ANSWER_WITHOUT_CHOICES = "answer-without-choices"
+    # The answer is whole and well formed, and holds no text.
+    ANSWER_EMPTY = "answer-empty"
     # The client speaks TLS to a plain port, or plain text to a TLS port.
     TLS_TO_PLAIN_PORT = "tls-to-plain-port"
     # The certificate is not trusted, expired or for another name.
@@ -306,6 +310,8 @@ class Cause(StrEnum):
 
     # 400: prompt, or prompt and max_tokens, is longer than the context.
     CONTEXT_EXCEEDED = "context-exceeded"
+    # 413: the request has more bytes than a proxy takes; its tokens are not the matter.
+    REQUEST_BODY_TOO_LARGE = "request-body-too-large"
     # 400: a field that this server's request model does not take.
     UNKNOWN_FIELD = "unknown-field"
     # 400: a known field's value is refused; roles, tools, schemas and length have causes of their own.

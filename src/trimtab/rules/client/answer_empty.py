@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.messages import msg
+from trimtab.rules.causes import Cause
 from trimtab.rules.client.context import LIKELY, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
@@ -41,6 +42,7 @@ RULE = Rule(
         zh="回答完整返回，但没有文本。",
     ),
     check=check,
+    cause=Cause.ANSWER_EMPTY,
     sources=("https://platform.openai.com/docs/api-reference/chat/object",),
     bad=(
         Example(

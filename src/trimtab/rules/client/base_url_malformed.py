@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.messages import msg
+from trimtab.rules.causes import Cause
 from trimtab.rules.client.context import SURE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
@@ -47,6 +48,7 @@ RULE = Rule(
         zh="base URL 不是可以发送请求的 URL。",
     ),
     check=check,
+    cause=Cause.BASE_URL_MALFORMED,
     sources=("https://www.rfc-editor.org/rfc/rfc3986#section-3",),
     bad=(
         Example(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trimtab.messages import msg
+from trimtab.rules.causes import Cause
 from trimtab.rules.client.context import SURE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
@@ -43,6 +44,7 @@ RULE = Rule(
         zh="请求体大于代理允许的大小。",
     ),
     check=check,
+    cause=Cause.REQUEST_BODY_TOO_LARGE,
     sources=("https://www.rfc-editor.org/rfc/rfc9110#section-15.5.14",),
     bad=(
         Example(
