@@ -34,10 +34,12 @@ class Exchange:
         "_connection",
         "_ended",
         "_first_byte",
+        "_held",
         "_is_over",
         "_key",
         "_last",
         "_ledger",
+        "_long",
         "_path",
         "_request",
         "_route",
@@ -52,7 +54,7 @@ class Exchange:
 
     def __init__(
         self, client: Inbound, request: Request, path: bytes, key: Key, route: Route, asked: bodies.Asked,
-        ledger: Ledger, bounds: Bounds, ended: Callable[[Exchange], None],
+        ledger: Ledger, bounds: Bounds, ended: Callable[[Exchange], None], held: int, long: bool,
     ) -> None:  # fmt: skip
         self._client, self._request, self._path, self._key = client, request, path, key
         self._route, self._asked, self._ledger, self._bounds = route, asked, ledger, bounds
@@ -66,6 +68,7 @@ class Exchange:
         self._first_byte = 0.0
         self._status = 0
         self._ended, self._is_over = ended, False
+        self._held, self._long = held, long
 
     def begin(self) -> None:
         """Ask the first back end."""
@@ -254,7 +257,7 @@ class Exchange:
         told = usage or Usage()
         prompt, completion = told.prompt_tokens, told.completion_tokens or 0
         cached = (told.prompt_tokens_details.cached_tokens or 0) if told.prompt_tokens_details else 0
-        self._key.leave(prompt + completion)
+        self._key.leave(time.time(), self._asked.model, prompt + completion, self._held, self._long)
         self._ledger(
             Record(
                 self._key.id, self._route.name, name, self._path.decode("latin-1"), self._status, prompt, completion,

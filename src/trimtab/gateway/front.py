@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import msgspec
 
@@ -20,6 +21,8 @@ PASSED = frozenset(
     {b"/chat/completions", b"/completions", b"/embeddings", b"/responses", b"/messages", b"/messages/count_tokens",
      b"/rerank", b"/score", b"/tokenize", b"/detokenize", b"/classify", b"/pooling"}
 )  # fmt: skip
+
+LONG_PROMPT_BYTES = 64 << 10
 
 
 class Front:
@@ -64,10 +67,11 @@ class Front:
         key = self.keys.find(key_text(request.headers))
         asked = bodies.read(request.body)
         route = self.routes.find(asked.model)
-        if route is None or (key.models is not None and asked.model not in key.models):
-            raise Refused(404, "model_not_found", f"the model {asked.model} does not exist or this key may not use it")
-        key.enter(request.received)
-        exchange = Exchange(client, request, path, key, route, asked, self._ledger, self.bounds, self.ended)
+        if route is None:
+            raise Refused(404, "model_not_found", f"there is no model {asked.model} here")
+        long = len(request.body) > LONG_PROMPT_BYTES
+        held = key.enter(time.time(), asked.model, path, request.body, long)
+        exchange = Exchange(client, request, path, key, route, asked, self._ledger, self.bounds, self.ended, held, long)
         self.live.add(exchange)
         exchange.begin()
         return exchange if exchange in self.live else None
@@ -77,7 +81,7 @@ class Front:
             client.whole(200, b'{"status":"ok"}')
         elif path == b"/models":
             key = self.keys.find(key_text(request.headers))
-            names = [n for n in self.routes.names if key.models is None or n in key.models]
+            names = [n for n in self.routes.names if key.may_use(n)]
             data = [{"id": name, "object": "model", "owned_by": "trimtab"} for name in names]
             client.whole(200, msgspec.json.encode({"object": "list", "data": data}))
         else:
