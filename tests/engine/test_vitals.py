@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trimtab.engine.vitals import Vitals, longest_prompt, read_vitals
+from trimtab.engine.vitals import Progress, Vitals, longest_prompt, read_progress, read_vitals
 
 V1 = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -94,6 +94,20 @@ def test_a_body_that_is_cut_off_and_numbers_that_are_none() -> None:
     assert read("vllm:num_requests_running 1\nvllm:num_requests_waiting NaN\nvllm:kv_cache_usage_perc x\n") == Vitals(
         running=1
     )
+
+
+def test_progress_holds_what_moves_while_an_engine_works() -> None:
+    found = read_progress(V1.encode())
+    assert found == Progress(5, 4, (1_250_000.0, 900.0, 41.0, 0.25, 0.75, 7.0, 4.0, 5.0))
+    assert read_progress(V1.replace("} 41.0", "} 42.0").encode()) != found
+    assert read_progress(V1.replace("sum{", "sums{").replace("hits", "hit").encode()) == found
+
+
+def test_progress_of_an_engine_that_counts_little_or_nothing() -> None:
+    assert read_progress(V0_2.encode()) == Progress(0, 0, (0.1,))
+    assert read_progress(b"python_info 1\n") is None
+    nan = V0_2.replace("0.1", "NaN").encode()  # is unequal to itself, and would look like work
+    assert read_progress(nan) == read_progress(nan) == Progress(0, 0, ())
 
 
 def test_the_longest_prompt_is_the_bound_of_its_bucket() -> None:

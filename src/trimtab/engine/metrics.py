@@ -79,30 +79,6 @@ def read_engine(samples: Iterable[Sample]) -> EngineMetrics | None:
     )
 
 
-class Progress(msgspec.Struct, frozen=True):
-    """What tells whether an engine works: two equal looks mean that nothing moved between them."""
-
-    running: int = 0
-    waiting: int = 0
-    moves: tuple[float, ...] = ()  # tokens in and out, steps, KV use, requests finished: whatever this version counts
-
-
-# Of V0 and V1; the KV use moves while a long prompt is computed in pieces, before its first token is counted.
-_MOVES = (
-    *names.GENERATED, *names.PROMPTED, *names.STEPS, *names.KV_USAGE, *names.PREEMPTIONS, *names.FINISHED,
-)  # fmt: skip
-_PROGRESS = tuple(f"{name}{end}" for name in (*names.RUNNING, *names.WAITING, *_MOVES) for end in ("{", " "))
-
-
-def read_progress(text: str) -> Progress | None:
-    """Whether the engine behind this Prometheus text works; None when it counts no requests. Reads only few lines."""
-    samples = read_samples("\n".join(line for line in text.splitlines() if line.startswith(_PROGRESS)))
-    running = _total(samples, names.RUNNING)
-    if running is None:
-        return None
-    return Progress(running, _total(samples, names.WAITING) or 0, tuple(s.value for s in samples if s.name in _MOVES))
-
-
 def _total(samples: list[Sample], wanted_names: tuple[str, ...], **labels: str) -> int | None:
     wanted = labels.items()
     values = [s.value for s in samples if s.name in wanted_names and all(s.labels.get(k) == v for k, v in wanted)]

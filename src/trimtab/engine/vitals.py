@@ -40,6 +40,10 @@ _NAMES = frozenset(
     for name in group
 )  # fmt: skip
 
+# Of V0 and V1; the KV use moves while a long prompt is computed in pieces, before its first token is counted.
+_MOVES = (*_GENERATED, *_PROMPTED, *_STEPS, *_KV_USAGE, *_PREEMPTIONS, *_FINISHED)
+_WORKING = frozenset((*_RUNNING, *_WAITING, *_MOVES))
+
 
 class Vitals(msgspec.Struct, frozen=True):
     """Counts since the server's start, summed over its engines; None where this version does not say.
@@ -69,7 +73,7 @@ class Vitals(msgspec.Struct, frozen=True):
 
 def read_vitals(body: bytes) -> Vitals | None:
     """What `body` tells; None when it is not vLLM's (another server, or `--disable-log-stats`)."""
-    lines = _lines(body)
+    lines = _lines(body, _NAMES)
     running = _sum(lines, _RUNNING)
     if running is None:
         return None
@@ -93,6 +97,24 @@ def read_vitals(body: bytes) -> Vitals | None:
     )
 
 
+class Progress(msgspec.Struct, frozen=True):
+    """What tells whether an engine works: two equal looks mean that nothing moved between them."""
+
+    running: int = 0
+    waiting: int = 0
+    moves: tuple[float, ...] = ()  # tokens in and out, steps, KV use, requests finished: whatever this version counts
+
+
+def read_progress(body: bytes) -> Progress | None:
+    """Whether the engine behind this /metrics works; None when it counts no requests."""
+    lines = _lines(body, _WORKING)
+    running = _sum(lines, _RUNNING)
+    if running is None:
+        return None
+    moves = tuple(value for name in _MOVES for _, value in lines.get(name, ()) if isfinite(value))
+    return Progress(running, _sum(lines, _WAITING) or 0, moves)
+
+
 def longest_prompt(before: Vitals, after: Vitals) -> int | None:
     """The upper bound of the longest prompt among requests that finished between two looks.
 
@@ -106,12 +128,12 @@ def longest_prompt(before: Vitals, after: Vitals) -> int | None:
     return round(bound) if bound != inf else None
 
 
-def _lines(body: bytes) -> Lines:
-    """The lines of the names that we want, by name. One pass: a large body costs 0.2 us a line."""
+def _lines(body: bytes, wanted: frozenset[bytes]) -> Lines:
+    """The lines of the `wanted` names, by name. One pass: a large body costs 0.2 us a line."""
     found: dict[bytes, list[tuple[bytes, float]]] = {}
     for line in body.split(b"\n"):
         name = line.partition(b"{")[0] if b"{" in line else line.partition(b" ")[0]
-        if name not in _NAMES:
+        if name not in wanted:
             continue
         head, _, value = line.rstrip(b"\r ").rpartition(b" ")
         try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from http import HTTPStatus
 
-import httpx2 as httpx
+import msgspec
+
+from trimtab.supervisor.connection import Answer, Connection
 
 HEALTH_TIMEOUT_S, TOKEN_TIMEOUT_S = 5.0, 120.0
 REFUSED = (400, 404, 405, 422, 501)  # this model has no such endpoint, or no chat template: ask the next one
@@ -28,68 +30,60 @@ class Token(StrEnum):
     AWAITED = "awaited"  # no answer within the bound
 
 
+class _Usage(msgspec.Struct):
+    completion_tokens: int
+
+
+class _Completion(msgspec.Struct):
+    choices: list[msgspec.Raw]
+    usage: _Usage
+
+
 class Probe:
     """Asks one server; keeps its connection. `url` is without /v1."""
 
     def __init__(self, url: str, *, api_key: str, model: str, health_s: float = HEALTH_TIMEOUT_S) -> None:
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        # trust_env off: a proxy of the environment must not stand between us and this host. verify off: the URL is a
-        # plain http one of this host, and reading every root certificate for it takes longer than asking.
-        self._http = httpx.Client(
-            base_url=url, headers=headers, timeout=health_s, trust_env=False, verify=False
-        )  # fmt: skip
+        self._http = Connection(url, {"Authorization": f"Bearer {api_key}"} if api_key else {}, health_s)
         self._model = model
 
     def health(self) -> Health:
         """GET /health."""
-        try:
-            status = self._http.get("/health").status_code
-        except httpx.HTTPError:
-            return Health.SILENT
-        if status == httpx.codes.OK:
+        status = self._http.get("/health").status
+        if status == HTTPStatus.OK:
             return Health.OK
         return Health.BROKEN if status == BROKEN else Health.SILENT
 
     def token(self, timeout_s: float = TOKEN_TIMEOUT_S) -> Token:
         """One token from chat, else from completions; a model without both (embeddings) answers /v1/models."""
-        try:
-            return Token.GIVEN if self._answers(timeout_s) else Token.REFUSED
-        except httpx.ReadTimeout:
-            return Token.AWAITED
-        except httpx.HTTPError:
-            return Token.REFUSED
-
-    def metrics(self) -> str | None:
-        """The text of /metrics; None where there is none."""
-        try:
-            reply = self._http.get("/metrics")
-        except httpx.HTTPError:
-            return None
-        return reply.text if reply.status_code == httpx.codes.OK else None
-
-    def _answers(self, timeout_s: float) -> bool:
         asked = {"model": self._model, "max_tokens": 1, "temperature": 0}
-        messages = [{"role": "user", "content": "Hi"}]
-        chat = self._post("/v1/chat/completions", {**asked, "messages": messages}, timeout_s)
-        if chat.status_code not in REFUSED:
-            return _has_token(chat)
-        plain = self._post("/v1/completions", {**asked, "prompt": "Hi"}, timeout_s)
-        if plain.status_code not in REFUSED:
-            return _has_token(plain)
-        return bool(self._http.get("/v1/models").status_code == httpx.codes.OK)
+        bodies = {
+            "/v1/chat/completions": {**asked, "messages": [{"role": "user", "content": "Hi"}]},
+            "/v1/completions": {**asked, "prompt": "Hi"},
+        }
+        for path, body in bodies.items():
+            answer = self._http.post(path, msgspec.json.encode(body), timeout_s)
+            if answer.status not in REFUSED:
+                return _token(answer)
+        return Token.GIVEN if self._http.get("/v1/models").status == HTTPStatus.OK else Token.REFUSED
+
+    def metrics(self) -> bytes | None:
+        """The body of /metrics; None where there is none."""
+        answer = self._http.get("/metrics")
+        return answer.body if answer.status == HTTPStatus.OK else None
 
     def close(self) -> None:
         self._http.close()
 
-    def _post(self, path: str, body: dict[str, Any], timeout_s: float) -> httpx.Response:
-        return self._http.post(path, json=body, timeout=timeout_s)
+
+def _token(answer: Answer) -> Token:
+    if answer.late:
+        return Token.AWAITED
+    return Token.GIVEN if answer.status == HTTPStatus.OK and _holds_token(answer.body) else Token.REFUSED
 
 
-def _has_token(reply: httpx.Response) -> bool:
-    if reply.status_code != httpx.codes.OK:
-        return False
+def _holds_token(body: bytes) -> bool:
     try:
-        body = reply.json()
-        return bool(body["choices"]) and int(body["usage"]["completion_tokens"]) >= 1
-    except (ValueError, KeyError, TypeError):
+        said = msgspec.json.decode(body, type=_Completion)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return False
+    return bool(said.choices) and said.usage.completion_tokens >= 1

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from trimtab.engine.flight import MemoryUsed, Moment, decode_moments, encode_moment, moment_of
 from trimtab.engine.vitals import Vitals, read_vitals
+from trimtab.supervisor.connection import Connection
 from trimtab.supervisor.states import State
 
 DIRECTORY = "flight"
 EVERY_S = 5.0
 SEGMENT_BYTES, SEGMENTS = 4_000_000, 5  # the oldest goes when a sixth begins: four whole ones hold 48 h of 460 B each
 ANSWER_S = 4.0
-MOST_BYTES = 32 * 2**20  # of one answer
 SHARE = 400  # a look that took long is followed by a pause of so many times its CPU time: 0.25% of a core at most
 JOIN_S = 5.0
 _RECORDED = frozenset({"ready", "degraded", "draining"})
@@ -89,9 +88,7 @@ class Recorder:
 
     def __init__(self, home: Path, base_url: str, memory: Callable[[], MemoryUsed], every_s: float = EVERY_S) -> None:
         """`memory` is called in the recorder's thread."""
-        self._home, self._memory, self._every_s = home, memory, every_s
-        parts = urlsplit(base_url)
-        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
+        self._home, self._url, self._memory, self._every_s = home, base_url, memory, every_s
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -111,34 +108,16 @@ class Recorder:
             self._thread.join(JOIN_S)
 
     def _run(self, over: threading.Event) -> None:
-        log, http_ = FlightLog(self._home), http.client.HTTPConnection(self._host, self._port, timeout=ANSWER_S)
+        log, connection = FlightLog(self._home), Connection(self._url, {}, ANSWER_S)
         before: Vitals | None = None
         pause = 0.0
         while not over.wait(pause):
             begun, spent = time.monotonic(), time.thread_time()
-            body = _metrics(http_)
-            now = read_vitals(body) if body is not None else None
-            log.write(moment_of(time.time(), self._memory(), now, before, silent=body is None))
+            answer = connection.get("/metrics")
+            now = read_vitals(answer.body) if answer.status == HTTPStatus.OK else None
+            log.write(moment_of(time.time(), self._memory(), now, before, silent=not answer.status))
             before = now
             busy = (time.thread_time() - spent) * SHARE
             pause = max(0.0, max(self._every_s, busy) - (time.monotonic() - begun))
-        http_.close()
+        connection.close()
         log.close()
-
-
-def _metrics(connection: http.client.HTTPConnection) -> bytes | None:
-    """The body of /metrics; None when no answer comes. A connection that the server closed is opened again."""
-    for again in (True, False):
-        fresh = connection.sock is None
-        try:
-            connection.request("GET", "/metrics", headers={"Accept-Encoding": "identity"})
-            answer = connection.getresponse()
-            body = answer.read(MOST_BYTES)
-            if len(body) == MOST_BYTES:
-                connection.close()  # the rest would be read as the next answer
-            return body if answer.status == 200 else b""
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()
-            if fresh or not again or isinstance(error, TimeoutError):
-                return None
-    return None

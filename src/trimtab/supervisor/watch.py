@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trimtab.engine.metrics import Progress, read_progress
+from trimtab.engine.vitals import Progress, read_progress
 from trimtab.messages import msg
 from trimtab.supervisor.happenings import Answered, Drained, Happening, Sign, Unwell, Well
 from trimtab.supervisor.readiness import Health, Probe, Token
@@ -150,8 +150,8 @@ class Watch:
             self._over.wait(self._pace.drain_s)
 
     def _seen(self) -> Progress | None:
-        text = self._probe.metrics()
-        return read_progress(text) if text is not None else None
+        body = self._probe.metrics()
+        return read_progress(body) if body is not None else None
 
 
 def _moved(before: Progress | None, now: Progress | None) -> bool:
