@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from trimtab.rules import registry
@@ -57,3 +59,11 @@ def test_each_file_declares_what_the_table_says() -> None:
         assert rule.subject is SUBJECT_FOLDERS[folder]
         assert rule.name == stem.replace("_", "-"), f"{code}: name and file differ"
         assert not REMEDY.match(rule.name), f"{code}: a name says what is wrong, not what to do"
+
+
+def test_triggers_are_those_of_the_rules() -> None:
+    """Else a rule is passed over in a text that it speaks of: `scripts/docs` makes the table anew."""
+    scripts = str(Path(__file__).parents[2] / "scripts")
+    code = f"import sys; sys.path.insert(0, {scripts!r}); from rule_triggers.table import table; print(table(), end='')"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert made == (RULES_DIR / "triggers.json").read_text(encoding="utf-8")

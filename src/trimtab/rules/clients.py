@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -15,6 +15,7 @@ from trimtab.rules.client.context import ClientContext
 from trimtab.rules.client.statements import read_statements, statements_of_log
 from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Report, Reported, Selection, run
+from trimtab.rules.triggers import concerned
 
 _REFUSED = re.compile(r"^[\w .-]+: error: (?:argument |unrecognized |ambiguous |the following )")
 _LAUNCH = re.compile(
@@ -27,30 +28,27 @@ def judge_endpoint(evidence: Evidence, selection: Selection | None = None) -> Re
     return _judged(ClientContext(evidence), selection)
 
 
-def judge_text(
-    lines: Iterable[str],
-    *,
-    command: LaunchCommand | None = None,
-    vllm: str | None = None,
-    selection: Selection | None = None,
-) -> Report:
+def judge_text(lines: Iterable[str], *, selection: Selection | None = None) -> Report:
     """What the lines of a client's error, or of a server's access log, tell of failed requests, likeliest first.
 
-    Never raises for what the text holds; takes time linear in it. `command`, `vllm`: of the server, where known.
+    Never raises for what the text holds; takes time linear in it.
     """
-    return _judged(ClientContext(lines=read_statements(lines), command=command, vllm=vllm), selection)
+    return _judged(ClientContext(lines=read_statements(lines)), selection)
 
 
 def judge_log(
-    log: Log, *, command: LaunchCommand | None = None, vllm: str | None = None, selection: Selection | None = None
+    log: Log, *, command_of: Callable[[], LaunchCommand | None] = lambda: None, selection: Selection | None = None
 ) -> Report:
-    """The same of a log that was read already. Where it tells of a start, it is the server's own: it refused requests
-    and is itself well, so that nothing worse than a warning is said; and nothing where it never served."""
+    """The same of a log that was read already; `command_of` gives the server's launch, where known.
+
+    Where the log tells of a start, it is the server's own: it refused requests and is itself well, so that nothing
+    worse than a warning is said; and nothing where it never served.
+    """
     facts = log.facts
     own = facts.starts > 0 or facts.version is not None or any(map(_of_a_start, log.entries))
     if own and not facts.served:
         return Report()
-    context = ClientContext(lines=statements_of_log(log), command=command, vllm=vllm)
+    context = ClientContext(lines=statements_of_log(log), command_of=command_of)
     report = _judged(context, selection)
     return Report(tuple(_warned(f) for f in report.findings)) if own else report
 
@@ -72,6 +70,10 @@ def recorded(text: str) -> Evidence:
 def _judged(context: ClientContext, selection: Selection | None) -> Report:
     if not context.probed and not context.lines:
         return Report()  # no rule is loaded for a log that tells of no refused request
-    report = run(registry.rules(Subject.CLIENT), context, selection)
+    if context.probed:
+        rules = registry.rules(Subject.CLIENT)
+    else:
+        rules = concerned(Subject.CLIENT, context.words, context.statuses)
+    report = run(rules, context, selection)
     ranked = sorted(report.findings, key=lambda f: (f.severity.rank, -(f.confidence or 0.0), f.line or 0, f.rule.code))
     return Report(tuple(ranked), report.not_judged)

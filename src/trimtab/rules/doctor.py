@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from trimtab.engine.command import LaunchCommand, apply_edits, read_commands
 from trimtab.engine.flags import arity
-from trimtab.engine.logs import Log
-from trimtab.rules import registry
+from trimtab.engine.logs import Log, LogFacts
 from trimtab.rules.causes import Cause
 from trimtab.rules.clients import judge_log
-from trimtab.rules.command.context import CommandContext
-from trimtab.rules.lint import LintFacts, context_of, lint, no_model
 from trimtab.rules.log.context import POSSIBLE, LogContext
 from trimtab.rules.log.launch import cards_of, launch_of, ranks_of
 from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Report, Reported, Selection, run
+from trimtab.rules.triggers import concerned
 
 if TYPE_CHECKING:
     from trimtab.facts.gpu import GpuSet
     from trimtab.facts.model import ModelFacts
+    from trimtab.rules.command.context import CommandContext
 
 FALLBACK = "failure-not-recognised"
 """The rule that speaks only where no other one named a cause."""
@@ -71,15 +71,23 @@ class DoctorFacts(msgspec.Struct, frozen=True):
     vllm: str | None = None
     gpus: GpuSet | None = None
     host_gib: float | None = None
-    model_of: Callable[[LaunchCommand], ModelFacts | None] = no_model
+    model_of: Callable[[LaunchCommand], ModelFacts | None] = lambda command: None
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """What the log's rules found, likeliest first; `command` is the launch that findings' fixes edit."""
+    """What the log's rules found, likeliest first, and the context in which they did."""
 
     report: Report
-    command: LaunchCommand | None
-    vllm: str | None
+    context: LogContext
+
+    @property
+    def command(self) -> LaunchCommand | None:
+        """The launch that findings' fixes edit."""
+        return self.context.command
+
+    @property
+    def vllm(self) -> str | None:
+        return self.context.version
 
     @property
     def cause(self) -> Reported | None:
@@ -92,11 +100,11 @@ def diagnose(log: Log, facts: DoctorFacts | None = None, selection: Selection | 
     """Every log rule's word on `log`, likeliest first. Never raises for what the log holds."""
     known = facts or DoctorFacts()
     context = context_of_log(log, known)
-    report = run(registry.rules(Subject.LOG), context, selection)
-    found = [_checked(f, context.launch, guessed=known.gpus is None) for f in report.findings]
+    report = run(concerned(Subject.LOG, context.words), context, selection)
+    found = [_checked(f, context, guessed=known.gpus is None) for f in report.findings]
     found += _of_clients(log, found, context, selection)
-    ranked = Report((*_ranked(found, log), *_linted(found, context.launch)), report.not_judged)
-    return Diagnosis(ranked, context.launch.command if context.launch else None, context.version)
+    ranked = Report((*_ranked(found, log), *_linted(found, context)), report.not_judged)
+    return Diagnosis(ranked, context)
 
 
 def _of_clients(log: Log, found: list[Reported], context: LogContext, selection: Selection | None) -> list[Reported]:
@@ -107,47 +115,44 @@ def _of_clients(log: Log, found: list[Reported], context: LogContext, selection:
     known = [f for f in found if f.severity is Severity.ERROR and f.rule.name != FALLBACK]
     if not log.facts.served and any((f.confidence or 1.0) > POSSIBLE for f in known):
         return []
-    command = context.launch.command if context.launch else None
     named = {f.rule.cause for f in found}
-    report = judge_log(log, command=command, vllm=context.version, selection=selection)
+    report = judge_log(log, command_of=lambda: context.command, selection=selection)
     return [f for f in report.findings if f.rule.cause is None or f.rule.cause not in named]
 
 
 def context_of_log(log: Log, known: DoctorFacts) -> LogContext:
     """The log with its launch: the command known from outside, else the one that the log prints."""
-    command = known.command or launch_of(log.facts)
-    if command is None:
-        return LogContext(log)
-    launch = context_of(
-        command,
-        LintFacts(
-            vllm=known.vllm or log.facts.version,
-            gpus=known.gpus or cards_of(log.facts),
-            host_gib=known.host_gib,
-            model_of=known.model_of,
-        ),
-    )
-    return LogContext(log, launch)
+    return LogContext(log, lambda: known.command or launch_of(log.facts), partial(_launch, log.facts, known))
 
 
-def _checked(found: Reported, launch: CommandContext | None, *, guessed: bool) -> Reported:
+def _launch(told: LogFacts, known: DoctorFacts, command: LaunchCommand) -> CommandContext:
+    from trimtab.rules.lint import LintFacts, context_of
+
+    gpus = known.gpus or cards_of(told)
+    facts = LintFacts(known.vllm or told.version, gpus, known.model_of, host_gib=known.host_gib)
+    return context_of(command, facts)
+
+
+def _checked(found: Reported, context: LogContext, *, guessed: bool) -> Reported:
     """The finding without its fix where the linter or the memory model finds an error in the command that it makes.
 
     Cards that were `guessed` from the log are as many as the command takes: how many there are is not known.
     """
-    if found.fix is None or launch is None:
+    if found.fix is None or context.launch is None:
         return found
-    command = launch.command
-    edited = apply_edits(command.source.text, found.fix.edits)
-    before, after = (_errors(text, launch, guessed=guessed) for text in (command.source.text, edited))
-    return found if after <= before else msgspec.structs.replace(found, fix=None)
+    launch, text = context.launch, context.launch.command.source.text
+    after = _errors(apply_edits(text, found.fix.edits), launch, guessed=guessed)
+    if not after or after <= _errors(text, launch, guessed=guessed):
+        return found
+    return msgspec.structs.replace(found, fix=None)
 
 
-def _linted(findings: Sequence[Reported], launch: CommandContext | None) -> list[Reported]:
+def _linted(findings: Sequence[Reported], context: LogContext) -> list[Reported]:
     """What the linter holds against the launch, where the log's own rules know no cause: as warnings, for a hint."""
     unknown = any(f.rule.name == FALLBACK for f in findings)
-    if launch is None or not unknown or any(_names_a_cause(f) for f in findings):
+    if not unknown or any(_names_a_cause(f) for f in findings) or context.launch is None:
         return []
+    launch = context.launch
     found = [f for f in _findings(launch.command.source.text, launch, launch.gpus) if f.severity is Severity.ERROR]
     return [
         msgspec.structs.replace(f, severity=Severity.WARNING, confidence=POSSIBLE, line=None, column=None)
@@ -168,6 +173,8 @@ def _errors(text: str, launch: CommandContext, *, guessed: bool) -> set[str]:
 
 
 def _findings(text: str, launch: CommandContext, gpus: GpuSet | None) -> tuple[Reported, ...]:
+    from trimtab.rules.lint import LintFacts, lint
+
     facts = LintFacts(vllm=launch.version, gpus=gpus, host_gib=launch.host_gib, model_of=lambda command: launch.model)
     return lint(text, facts=facts).report.findings
 

@@ -312,9 +312,14 @@ def rule(code: str) -> Rule:
     return found
 
 
+def codes(subject: Subject) -> list[str]:
+    """The codes of one subject's rules, sorted."""
+    return [code for code in RULES if code.startswith(subject.value)]
+
+
 def rules(subject: Subject) -> list[Rule]:
     """All rules of one subject, by code."""
-    return [rule(code) for code in RULES if code.startswith(subject.value)]
+    return [rule(code) for code in codes(subject)]
 
 
 def is_name(word: str) -> bool:

@@ -29,12 +29,15 @@ class WhatIf(msgspec.Struct, frozen=True, dict=True):
 
     def budget(self, **flags: object) -> Budget:
         """The budget with these flags (vLLM's names with underscores) in place of the launch's own."""
-        return self._with(flags) if flags else self._own
+        asked = tuple(sorted(flags.items()))
+        if asked not in self._known:
+            self._known[asked] = self._with(flags)
+        return self._known[asked]
 
     @cached_property
-    def _own(self) -> Budget:
-        """Asked for by every rule on memory."""
-        return self._with({})
+    def _known(self) -> dict[tuple[tuple[str, object], ...], Budget]:
+        """Budgets reckoned before: every rule on memory asks for the launch's own, and several for the same change."""
+        return {}
 
     def _with(self, flags: Mapping[str, object]) -> Budget:
         given = replace(self.given, flags={**self.given.flags, **flags})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import msgspec
@@ -33,12 +33,16 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class ClientContext(msgspec.Struct, frozen=True, dict=True):
-    """An endpoint as it was probed (`evidence`), or a text (`lines`); `command` is the server's launch, where known."""
+    """An endpoint as it was probed (`evidence`), or a text (`lines`)."""
 
     evidence: Evidence = Evidence(url="")
     lines: tuple[Statement, ...] = ()
-    command: LaunchCommand | None = None
-    vllm: str | None = None
+    command_of: Callable[[], LaunchCommand | None] = lambda: None
+
+    @cached_property
+    def command(self) -> LaunchCommand | None:
+        """The server's launch, where known."""
+        return self.command_of()
 
     @property
     def source(self) -> Source | None:
@@ -68,6 +72,16 @@ class ClientContext(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _wrapped(self) -> tuple[Statement, ...]:
         return tuple(joined(self.lines))
+
+    @cached_property
+    def words(self) -> str:
+        """All text that patterns are looked for in, in lower case: which rules it may concern."""
+        return "\n".join(statement.text for statement in (*self.statements, *self._wrapped)).lower()
+
+    @property
+    def statuses(self) -> frozenset[int]:
+        """Every HTTP status that a statement tells."""
+        return frozenset(s.status for s in self.statements if s.status is not None)
 
     def said(self, *patterns: str) -> Hit | None:
         """The first statement in which the first of these patterns is found that is found at all; case counts not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ NAMES = {
 UNCERTAIN = 0.015
 """Share of the card by which the predicted KV cache may be off (docs/memory.md)."""
 TIGHT = ("oom_cuda_graph", "unsafe_headroom")
+TOO_LITTLE = ("no_kv_blocks", "kv_too_small_for_max_len")
+"""Verdicts of a share so low that what is left for the KV cache is not enough."""
 
 
 class Blame(msgspec.Struct, frozen=True):
@@ -93,14 +96,14 @@ def _without(case: WhatIf, name: str) -> WhatIf:
 
 def safe_utilization(case: WhatIf, report: Budget) -> float | None:
     """The highest --gpu-memory-utilization below the launch's own at which it fits with room to spare."""
-    below = report.settings.gpu_memory_utilization
-    for util in reversed([u for u in UTILIZATIONS if u < below]):
+    lower = [u for u in UTILIZATIONS if u < report.settings.gpu_memory_utilization]
+
+    def spared(util: float) -> str | None:
         verdict = case.budget(gpu_memory_utilization=util).verdict
-        if verdict == "fits":
-            return util
-        if verdict in ("no_kv_blocks", "kv_too_small_for_max_len"):
-            return None
-    return None
+        return verdict if verdict in ("fits", *TOO_LITTLE) else None
+
+    fewer = bisect_left(lower, True, key=lambda util: spared(util) is None)  # the lower, the more room is spared
+    return lower[fewer - 1] if fewer and spared(lower[fewer - 1]) == "fits" else None
 
 
 def remedy(case: WhatIf, report: Budget, *names: str) -> Remedy | None:

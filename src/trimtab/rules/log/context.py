@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from trimtab.engine.command import Source, Span
+from trimtab.engine.command import LaunchCommand, Source, Span
 from trimtab.engine.logs import Entry, EntryKind, Log, LogFacts, Phase
 from trimtab.messages import Message
-from trimtab.rules.command.context import CommandContext
 from trimtab.rules.rule import Finding, Fix, Severity
+
+if TYPE_CHECKING:
+    from trimtab.rules.command.context import CommandContext
 
 SURE, LIKELY, POSSIBLE, VAGUE = 0.95, 0.8, 0.5, 0.2
 """Confidence: the line says so; it is the usual cause of the line; one cause of several; the line is a consequence."""
@@ -39,10 +42,26 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class LogContext(msgspec.Struct, frozen=True, dict=True):
-    """One log. `launch` is the command that wrote it: known from outside, or rebuilt from what the log prints."""
+    """One log, and how to learn of the launch that wrote it, which takes longer than to judge a healthy log."""
 
     log: Log
-    launch: CommandContext | None = None
+    command_of: Callable[[], LaunchCommand | None] = lambda: None
+    launch_of: Callable[[LaunchCommand], CommandContext] | None = None
+
+    @cached_property
+    def command(self) -> LaunchCommand | None:
+        """The command that wrote the log: known from outside, or rebuilt from what the log prints."""
+        return self.command_of()
+
+    @cached_property
+    def launch(self) -> CommandContext | None:
+        """The command with the facts beside it: flags, model, cards."""
+        return self.launch_of(self.command) if self.launch_of and self.command else None
+
+    @cached_property
+    def words(self) -> str:
+        """All text that patterns are looked for in, in lower case: which rules the log may concern."""
+        return "\n".join(text for entry in self.log.entries for text in (entry.text, *entry.frames)).lower()
 
     @property
     def source(self) -> Source | None:
