@@ -37,6 +37,7 @@ VERBS: dict[str, str] = {
     "report": "trimtab.cli.report:run",
     "down": "trimtab.cli.down:run",
     "doctor": "trimtab.cli.doctor:run",
+    "gateway": "trimtab.cli.gateway:app",
 }
 
 BARE = {"--self-heal": "--self-heal=on"}  # options that may stand without a value, which Typer does not know

@@ -144,3 +144,17 @@ RecordedHost = Annotated[
 ]
 WriteRecord = Annotated[Path | None, typer.Option("--write-record", help="Write what was seen of this host as JSON.")]
 RequestBound = Annotated[float, typer.Option("--timeout", min=0.1, help="Seconds that one request may take.")]
+GatewayFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", help="The gateway's configuration; default: gateway.yaml beside config.toml, if it is there."
+    ),
+]
+Listen = Annotated[str | None, typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, max=256, help="Processes that share the port.")]
+StoreUrl = Annotated[
+    str | None, typer.Option("--store", envvar="TRIMTAB_STORE", help="SQLAlchemy URL of the store of keys and usage.")
+]
+BackEndUrls = Annotated[
+    list[str] | None, typer.Option("--back-end", metavar="URL", help="Base URL of a vLLM server; may be repeated.")
+]

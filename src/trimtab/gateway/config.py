@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 Kind = Literal["vllm", "openai", "anthropic"]
 Choice = Literal["least-outstanding", "prefix-affine"]
+Positive = Annotated[float, Meta(gt=0)]
 
 # What a back end of each kind is asked for unless its `protocols` say otherwise.
 PROTOCOLS: dict[str, frozenset[str]] = {
@@ -23,76 +25,100 @@ PROTOCOLS: dict[str, frozenset[str]] = {
 class KeySource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a provider's key is taken from: exactly one of the three."""
 
-    env: str | None = None
-    file: str | None = None
-    stored: str | None = None  # the name under which `trimtab keys provider` keeps it encrypted
+    env: Annotated[str | None, Meta(description="Name of an environment variable.")] = None
+    file: Annotated[str | None, Meta(description="A file that holds the key alone.")] = None
+    stored: Annotated[str | None, Meta(description="The name under which the store keeps it encrypted.")] = None
 
 
 class Bounds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long a back end is waited for, seconds: fit for generation, where the first byte may take minutes."""
+    """How long a back end is waited for: fit for generation, where the first byte may take minutes."""
 
-    connect: float = 5.0
-    first_byte: float = 600.0
-    between: float = 120.0
-    total: float = 3600.0
+    connect: Annotated[Positive, Meta(description="Until it takes the connection.")] = 5.0
+    first_byte: Annotated[Positive, Meta(description="Until its answer begins.")] = 600.0
+    between: Annotated[Positive, Meta(description="Between two pieces of its answer.")] = 120.0
+    total: Annotated[Positive, Meta(description="Until its answer is whole.")] = 3600.0
 
 
 class BackEndConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One server. `url` with or without /v1."""
+    """One server."""
 
-    url: str
-    kind: Kind = "openai"
-    key: KeySource | None = None
-    protocols: tuple[str, ...] | None = None
-    weight: float = 1.0
-    bounds: Bounds = Bounds()
-    health: str | None = None  # the path that is asked every `health_every`; /health for kind vllm
-    health_every: float = 5.0
+    url: Annotated[str, Meta(description="Its base URL, with or without /v1.")]
+    kind: Annotated[Kind, Meta(description="What it is, which says what it may be asked for.")] = "openai"
+    key: Annotated[KeySource | None, Meta(description="Where the key that it asks for is taken from.")] = None
+    protocols: Annotated[
+        tuple[str, ...] | None, Meta(description="What it may be asked for, where that is not what its kind says.")
+    ] = None
+    weight: Annotated[Positive, Meta(description="Its share among equal replicas.")] = 1.0
+    bounds: Annotated[Bounds, Meta(description="How long it is waited for.")] = Bounds()
+    health: Annotated[
+        str | None, Meta(description="The path that is asked to see whether it is up; /health for kind vllm.")
+    ] = None
+    health_every: Annotated[Positive, Meta(description="Seconds between two such looks.")] = 5.0
 
 
 class TargetConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One replica of a model: on which back end, and the id that it goes by there (the model's own name if absent)."""
+    """One replica of a model."""
 
-    back_end: str
-    model: str | None = None
-    weight: float | None = None
+    back_end: Annotated[str, Meta(description="The name of the back end that has it.")]
+    model: Annotated[str | None, Meta(description="The id that it goes by there; the model's own name if absent.")] = (
+        None
+    )
+    weight: Annotated[Positive | None, Meta(description="Its share, where that is not the back end's.")] = None
 
 
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of a million tokens, in whatever currency."""
 
-    prompt: float = 0.0
-    completion: float = 0.0
-    cached: float | None = None  # as prompt when absent
+    prompt: Annotated[float, Meta(ge=0, description="Of prompt tokens.")] = 0.0
+    completion: Annotated[float, Meta(ge=0, description="Of completion tokens.")] = 0.0
+    cached: Annotated[float | None, Meta(description="Of prompt tokens from a cache; as prompt when absent.")] = None
 
 
 class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A model name that clients may ask for: equal replicas first, then other models in their order."""
 
-    targets: tuple[TargetConfig, ...]
-    fall_back: tuple[str, ...] = ()
-    choose: Choice = "least-outstanding"
-    hedge_after: float | None = None  # seconds without a first byte after which a second replica is asked too
-    long_prompt_bytes: int = 64 << 10  # a body of more is a long prompt
-    long_prompts: int | None = None  # of those in flight at once, over all keys
-    price: Price | None = None
+    targets: Annotated[tuple[TargetConfig, ...], Meta(description="Its replicas.")] = ()
+    fall_back: Annotated[tuple[str, ...], Meta(description="Models that are asked when no replica answers.")] = ()
+    choose: Annotated[Choice, Meta(description="How one of several replicas is chosen.")] = "least-outstanding"
+    hedge_after: Annotated[
+        Positive | None, Meta(description="Seconds without a first byte after which a second replica is asked too.")
+    ] = None
+    long_prompt_bytes: Annotated[int, Meta(gt=0, description="A body of more bytes is a long prompt.")] = 64 << 10
+    long_prompts: Annotated[
+        int | None, Meta(description="How many of those may be in flight at once, over all keys.")
+    ] = None
+    price: Annotated[Price | None, Meta(description="What its tokens cost, for budgets.")] = None
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file. Models that no entry names but a back end lists are served under their own ids."""
 
-    listen: str = "127.0.0.1:8080"
-    store: str | None = None  # an SQLAlchemy URL; SQLite in Trimtab's data directory when absent
-    back_ends: dict[str, BackEndConfig] = {}
-    models: dict[str, ModelConfig] = {}
-    local: bool = True  # whether the servers that Trimtab runs on this machine are found by themselves
-    max_body: int = 32 << 20  # bytes
-    request_timeout: float = 30.0  # for a client to send its request
-    idle_timeout: float = 75.0
-    trusted_proxies: tuple[str, ...] = ()  # networks whose X-Forwarded-For is believed
-    cors: tuple[str, ...] = ()  # origins
-    tls_certificate: str | None = None
-    tls_key: str | None = None
-    access_log: str | None = None  # a file, or "-" for the standard output
-    metrics: bool = True
-    otlp: str | None = None  # where OpenTelemetry traces go
+    listen: Annotated[str, Meta(description="HOST:PORT to listen on.")] = "127.0.0.1:8080"
+    store: Annotated[
+        str | None, Meta(description="An SQLAlchemy URL; SQLite in Trimtab's data directory when absent.")
+    ] = None
+    back_ends: Annotated[dict[str, BackEndConfig], Meta(description="Servers by a name of yours.")] = {}
+    models: Annotated[dict[str, ModelConfig], Meta(description="Model names that clients may ask for.")] = {}
+    local: Annotated[bool, Meta(description="Whether servers that Trimtab runs here are found by themselves.")] = True
+    max_body: Annotated[int, Meta(gt=0, description="Bytes that a request's body may have.")] = 32 << 20
+    request_timeout: Annotated[Positive, Meta(description="For a client to send its request.")] = 30.0
+    idle_timeout: Annotated[Positive, Meta(description="For which a connection may be silent.")] = 75.0
+    drain: Annotated[
+        Positive, Meta(description="Seconds that running requests may take when the gateway is asked to end.")
+    ] = 600.0
+    trusted_proxies: Annotated[
+        tuple[str, ...], Meta(description="Networks whose X-Forwarded-For is believed.")
+    ] = ()  # fmt: skip
+    cors: Annotated[tuple[str, ...], Meta(description="Origins whose pages may ask; none by default.")] = ()
+    tls_certificate: Annotated[str | None, Meta(description="A PEM file with the certificate chain.")] = None
+    tls_key: Annotated[str | None, Meta(description="A PEM file with its private key.")] = None
+    access_log: Annotated[str | None, Meta(description='A file for a line a request, or "-" for stdout.')] = None
+    metrics: Annotated[bool, Meta(description="Whether /metrics is served.")] = True
+    admin: Annotated[bool, Meta(description="Whether the admin API is served under /admin.")] = True
+    otlp: Annotated[str | None, Meta(description="Where OpenTelemetry traces go, e.g. http://host:4318.")] = None
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the file."""
+    found = msgspec.json.schema(Config)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Trimtab gateway", **found}

@@ -1,0 +1,82 @@
+"""`trimtab gateway` from the command line: check, schema, start, reload, end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import psutil
+from ruamel.yaml import YAML
+
+from tests.gateway.process import gateway
+
+TOP = Path(__file__).parents[2]
+CONFIG = "local: false\nback_ends:\n  b: {url: http://127.0.0.1:9}\nmodels:\n  m: {targets: [{back_end: b}]}\n"
+
+
+def trimtab(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trimtab", "gateway", *words], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_check_tells_findings_with_lines_and_exits_with_1(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text("listen: 127.0.0.1:0\nstor: x\n")
+    done = trimtab("check", str(file))
+    assert done.returncode == 1
+    assert f"{file}:2:1: error: there is no field 'stor'" in done.stdout
+    report = json.loads(trimtab("check", str(file), "--json").stdout)
+    assert report["findings"][0]["hint"] == "Did you mean store?"
+
+
+def test_check_of_a_sound_file_exits_with_0(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text("listen: 127.0.0.1:0\n" + CONFIG)
+    assert trimtab("check", str(file)).returncode == 0
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = trimtab("check", str(tmp_path / "no.yaml"))
+    assert (done.returncode, "no.yaml: No such file" in done.stderr) == (2, True)
+
+
+def test_the_schema_takes_the_example() -> None:
+    schema = json.loads(trimtab("schema").stdout)
+    example = YAML(typ="safe").load((TOP / "docs" / "examples" / "gateway.yaml").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(example, schema)
+    assert schema["$defs"]["ModelConfig"]["properties"]["fall_back"]["description"]
+
+
+def test_a_start_with_a_faulty_file_names_fault_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text("stor: x\nlocal: 3\n")
+    done = trimtab("--config", str(file))
+    assert done.returncode == 2
+    assert f"{file}, line 1: there is no field 'stor' in the file (and 1 more" in done.stderr
+
+
+def test_it_starts_quickly_and_ends_when_told(tmp_path: Path) -> None:
+    with gateway(tmp_path, CONFIG) as running:
+        cpu = psutil.Process(running.child.pid).cpu_times()
+        assert cpu.user + cpu.system < 1.0
+        status, _, body = running.ask("GET", "/v1/models")
+        assert (status, [m["id"] for m in json.loads(body)["data"]]) == (200, ["m"])
+    assert running.child.returncode == 0
+
+
+def test_sighup_reloads_and_a_faulty_file_changes_nothing(tmp_path: Path) -> None:
+    with gateway(tmp_path, CONFIG) as running:
+        file = tmp_path / "gateway.yaml"
+        file.write_text(CONFIG.replace("  m:", "  n:"))
+        os.kill(running.child.pid, signal.SIGHUP)
+        running.said("reloaded: 1 models")
+        assert b'"id":"n"' in running.ask("GET", "/v1/models")[2]
+        file.write_text(CONFIG + "stor: x\n")
+        os.kill(running.child.pid, signal.SIGHUP)
+        running.said("not reloaded: .*line 6: there is no field 'stor'")
+        assert b'"id":"n"' in running.ask("GET", "/v1/models")[2]

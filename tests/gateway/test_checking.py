@@ -1,0 +1,90 @@
+"""What `trimtab gateway check` finds between entries and on this host."""
+
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from trimtab.gateway.checking import check
+from trimtab.gateway.reading import Finding, read
+
+TOP = Path(__file__).parents[2]
+BACK_END = "listen: 127.0.0.1:0\nback_ends:\n  here: {url: http://127.0.0.1:9}\n"
+FAULTS = {
+    "unknown back end": ("models:\n  m: {targets: [{back_end: heer}]}", 5, "names the back end heer", "mean here?"),
+    "no target": ("models:\n  m: {}", 5, "the model m has no target", "Add targets"),
+    "loop": (
+        "models:\n  a: {targets: [{back_end: here}], fall_back: [b]}\n  b: {targets: [], fall_back: [a]}", 5,
+        "leads back to it: a -> b -> a", "Remove one",
+    ),
+    "itself": ("models:\n  a: {targets: [{back_end: here}], fall_back: [a]}", 5, "leads back to it: a -> a", ""),
+    "network": ("trusted_proxies: [10.0.0.300]", 4, "'10.0.0.300' does not appear to be", "10.0.0.0/8"),
+    "origin": ("cors: [chat.example.com]", 4, "'chat.example.com' is no origin", "https://"),
+    "half of TLS": ("tls_certificate: cert.pem", 4, "tls_certificate stands alone", "TLS needs"),
+    "TLS file": ("tls_certificate: /no/cert.pem\ntls_key: /no/key.pem", 4, "/no/cert.pem cannot be read", "Mend"),
+    "log": ("access_log: /no/such/log", 4, "/no/such/log cannot be written", "directory"),
+}  # fmt: skip
+BACK_ENDS = {
+    "no URL": ("{url: localhost:8000}", "'localhost:8000' is no URL of a server", "http://HOST:PORT"),
+    "password": ("{url: 'http://u:secret@h'}", "holds a user or a password", "key: {env: NAME}"),
+    "bad port": ("{url: 'http://h:99999'}", "is no URL of a server", ""),
+    "protocol": ("{url: http://h, protocols: [chta]}", "has the protocol 'chta', which is none", "mean chat?"),
+    "two keys": ("{url: http://h, key: {env: A, file: b}}", "names 2 places", "Name one"),
+    "no key": ("{url: http://h, key: {}}", "names 0 places", "Name one"),
+    "variable": ("{url: http://h, key: {env: NO_SUCH}}", "is in $NO_SUCH, which is not set", "Set it"),
+    "key file": ("{url: http://h, key: {file: /no/key}}", "/no/key cannot be read: No such file", "Mend"),
+    "health": ("{url: http://h, health: up}", "the health path of b is 'up'", "/health"),
+}
+
+
+def found(text: str, environ: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
+    return check(read(text.encode(), "gateway.yaml"), environ or {})
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_between_entries(name: str) -> None:
+    text, line, message, hint = FAULTS[name]
+    first = found(BACK_END + text)[0]
+    assert (first.line, first.severity) == (line, "error")
+    assert message in str(first.message)
+    assert hint in str(first.hint)
+
+
+@pytest.mark.parametrize("name", BACK_ENDS)
+def test_a_fault_of_a_back_end(name: str) -> None:
+    entry, message, hint = BACK_ENDS[name]
+    first = found(f"listen: 127.0.0.1:0\nback_ends:\n  b: {entry}\n")[0]
+    assert first.line == 3
+    assert message in str(first.message)
+    assert hint in str(first.hint)
+    assert "secret" not in str(first.message)
+
+
+def test_a_taken_port_is_found() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        first = found(f"listen: 127.0.0.1:{port}\nback_ends: {{}}\n")[0]
+    assert str(first.message) == f"port {port} on 127.0.0.1 is taken"
+
+
+def test_a_certificate_with_another_key_is_found(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        command += ["-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", "/CN=localhost"]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    text = f"tls_certificate: {tmp_path}/one.pem\ntls_key: {tmp_path}/{{}}.key\n"
+    assert found(BACK_END + text.format("one")) == ()
+    assert "is not the private key of" in str(found(BACK_END + text.format("two"))[0].message)
+
+
+def test_a_fall_back_without_an_entry_is_a_warning() -> None:
+    (only,) = found(BACK_END + "models:\n  m: {targets: [{back_end: here}], fall_back: [other]}\n")
+    assert only.severity == "warning"
+
+
+def test_the_example_of_the_documentation_is_sound() -> None:
+    text = (TOP / "docs" / "examples" / "gateway.yaml").read_text()
+    keys = {"VLLM_API_KEY": "a", "CLOUD_API_KEY": "b"}
+    assert found(text.replace("0.0.0.0:8080", "127.0.0.1:0"), keys) == ()
