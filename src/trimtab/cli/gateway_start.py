@@ -20,8 +20,8 @@ def start(setup: Setup, workers: int) -> int:
     (listening,) = listening_on(config)
     host, port = listening.getsockname()[:2]
     scheme = "https" if config.tls_certificate else "http"
-    print(shown.serving(f"{scheme}://{host}:{port}", sorted(config.models), workers, lang()), flush=True)
-    run(lambda: Serving(setup, config, _keys(), _forget, say), listening)
+    told = shown.serving(f"{scheme}://{host}:{port}", sorted(config.models), workers, lang())
+    run(lambda: Serving(setup, config, _keys(), _forget, say), listening, lambda: print(told, flush=True))
     return 0
 
 

@@ -34,13 +34,17 @@ class Serving:
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._use(config)
 
-    async def run(self, listening: socket.socket) -> None:
-        """Serve until SIGTERM or SIGINT; then running requests are waited for, until a second one or the bound."""
+    async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
+        """Serve until SIGTERM or SIGINT; then running requests are waited for, until a second one or the bound.
+
+        `ready` is called once signals are minded and connections taken.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self.reload)
         served = loop.create_task(serve(self.front, listening, self._stop))
+        ready()
         ended = loop.create_task(self._now.wait())
         try:
             await asyncio.wait({served, loop.create_task(self._stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
@@ -79,11 +83,11 @@ def _no_store(name: str) -> str:
     return ""
 
 
-def run(serving: Callable[[], Serving], listening: socket.socket) -> None:
+def run(serving: Callable[[], Serving], listening: socket.socket, ready: Callable[[], None]) -> None:
     """Run one process's gateway to its end; `serving` makes it inside the loop."""
 
     async def main() -> None:
-        await serving().run(listening)
+        await serving().run(listening, ready)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())
