@@ -29,7 +29,8 @@ async def gateway(records: list[Record], seen: list[bytes]) -> AsyncIterator[int
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    back_end = BackEnd("one", Address("127.0.0.1", server.sockets[0].getsockname()[1]), key="theirs")
+    address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+    back_end = BackEnd("one", address, fixed=b"Host: one\r\nAuthorization: Bearer theirs\r\n")
     routes = Routes({"m": Route("m", [[Target(back_end, "model-there")]])})
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]

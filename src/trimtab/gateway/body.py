@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -26,14 +27,25 @@ class Asked(msgspec.Struct):
 _decoder = msgspec.json.Decoder(Asked)
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _INCLUDE_USAGE = msgspec.Raw(b'{"include_usage":true}')
+_AT = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?$", re.DOTALL)
+_MISSING = re.compile(r"missing required field `(.*)`")
 
 
-def read(body: bytes) -> Asked:
-    """The model and the stream of a JSON body. Refused 400 naming what is wrong."""
+def read(body: bytes, content_type: bytes | None = b"application/json") -> Asked:
+    """The model and the stream of a JSON body. Refused 400 naming the field that is wrong, 415 for another type."""
+    if content_type != b"application/json" and content_type is not None:
+        kind = content_type.partition(b";")[0].strip().lower()
+        if kind != b"application/json" and not kind.endswith(b"+json"):
+            shown = kind.decode("latin-1")
+            raise Refused(415, "unsupported_media_type", f"Content-Type is {shown}: this path takes application/json")
     try:
         return _decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise Refused(400, "invalid_request", f"the body is not as it should be: {error}") from None
+        found = _AT.match(str(error))
+        what, field = (found[1], found[2] or None) if found else (str(error), None)
+        missing = _MISSING.search(what)
+        field = missing[1] if missing and field is None else field
+        raise Refused(400, "invalid_request", f"{field or 'the body'}: {what}", param=field) from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refused(400, "invalid_json", f"the body is no JSON: {error}") from None
 
@@ -48,3 +60,40 @@ def changed(body: bytes, *, model: str | None, ask_usage: bool) -> bytes:
         known = _fields.decode(options) if options is not None and bytes(options) != b"null" else {}
         fields["stream_options"] = {**known, "include_usage": True} if known else _INCLUDE_USAGE
     return msgspec.json.encode(fields)
+
+
+def read_form(body: bytes, content_type: bytes | None) -> Asked:
+    """The model of a multipart form. Refused 400 or 415."""
+    start, end = _model_of_form(body, content_type or b"")
+    return Asked(body[start:end].decode("utf-8", "replace"))
+
+
+def form_renamed(body: bytes, content_type: bytes, model: str) -> bytes:
+    """The form with another model's id."""
+    start, end = _model_of_form(body, content_type)
+    return body[:start] + model.encode() + body[end:]
+
+
+_BOUNDARY = re.compile(rb'boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
+_PART = re.compile(
+    rb'(?:[^\r\n]+\r\n)*?content-disposition:[^\r\n]*;\s*name="?model"?(?=[;\r])[^\r\n]*\r\n', re.IGNORECASE
+)
+
+
+def _model_of_form(body: bytes, content_type: bytes) -> tuple[int, int]:
+    """Where the value of the part named "model" stands (RFC 7578)."""
+    if not content_type.lower().startswith(b"multipart/form-data"):
+        shown = content_type.decode("latin-1") or "missing"
+        raise Refused(415, "unsupported_media_type", f"Content-Type is {shown}: this path takes multipart/form-data")
+    found = _BOUNDARY.search(content_type)
+    if found is None:
+        raise Refused(400, "invalid_request", "Content-Type names no boundary")
+    mark = b"--" + (found[1] or found[2])
+    at = body.find(mark)
+    while at >= 0:
+        head = at + len(mark) + 2
+        following = body.find(b"\r\n" + mark, head)
+        if following >= 0 and _PART.match(body, head):
+            return body.index(b"\r\n\r\n", head) + 4, following
+        at = following + 2 if following >= 0 else -1
+    raise Refused(400, "invalid_request", "the form has no field model", param="model")

@@ -5,268 +5,331 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from functools import partial
 
 from trimtab.gateway import body as bodies
+from trimtab.gateway import errors
 from trimtab.gateway.admission import Key
-from trimtab.gateway.config import Bounds
-from trimtab.gateway.errors import body as error_body
+from trimtab.gateway.attempt import Attempt, wire
+from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated
 from trimtab.gateway.inbound import REASONS, Inbound, Refused, Request
 from trimtab.gateway.outbound import Outbound
-from trimtab.gateway.routes import Route, Target
-from trimtab.gateway.usage import BodyUsage, Ledger, Record, StreamUsage, Usage
+from trimtab.gateway.paths import Served
+from trimtab.gateway.routes import Between, Route, Target
+from trimtab.gateway.usage import BodyUsage, Record, StreamUsage, Usage
 
-WITHOUT_V1 = frozenset({b"/tokenize", b"/detokenize", b"/rerank", b"/score", b"/classify", b"/pooling"})
-USAGE_ON_REQUEST = frozenset({b"/chat/completions", b"/completions"})  # streams that tell usage only when asked
-_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"upgrade", b"trailer",
-                  b"proxy-authenticate", b"proxy-connection", b"server", b"date"})  # fmt: skip
-RETRIED = frozenset({429, 500, 502, 503, 504})  # answers after which a fall-back is asked instead, where there is one
+# Header lines of an answer that are the connection's or the provider's account, not the client's.
+_KEPT_BACK = frozenset(
+    {b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"upgrade", b"trailer",
+     b"proxy-authenticate", b"proxy-connection", b"www-authenticate", b"server", b"date", b"set-cookie",
+     b"alt-svc", b"x-request-id", b"strict-transport-security", b"openai-organization", b"openai-project"}
+)  # fmt: skip
+# Answers after which another target is asked, where there is one: the fault may be the back end's alone.
+RETRIED = frozenset({401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529})
+_FAILED = frozenset({502, 503, 504, 529})  # those that count against the back end
+BUSY_S, MAX_BUSY_S = 1, 60  # for how long one that answered 429 is passed over: without and with Retry-After
 
 
 class Exchange:
-    """The receiver of a back end's answer and of the client's leaving."""
+    """Asks one back end after the other until one answers, and passes its answer on."""
 
     __slots__ = (
-        "_asked",
-        "_begun",
-        "_body",
-        "_bounds",
-        "_client",
-        "_connection",
-        "_ended",
-        "_first_byte",
-        "_held",
-        "_is_over",
-        "_key",
-        "_last",
-        "_ledger",
-        "_long",
-        "_path",
-        "_request",
-        "_route",
-        "_slow",
-        "_started",
-        "_status",
-        "_target",
-        "_task",
-        "_tried",
-        "_usage",
+        "_asked", "_attempts", "_between", "_client", "_first_byte", "_flow", "_head", "_hedge", "_held",
+        "_is_over", "_key", "_last", "_length", "_long", "_over_with", "_paused", "_request", "_route",
+        "_served", "_status", "_streamed", "_tried", "_wait_s", "_won", "started",
     )  # fmt: skip
 
     def __init__(
-        self, client: Inbound, request: Request, path: bytes, key: Key, route: Route, asked: bodies.Asked,
-        ledger: Ledger, bounds: Bounds, ended: Callable[[Exchange], None], held: int, long: bool,
+        self, client: Inbound, request: Request, served: Served, key: Key, route: Route, between: Between,
+        asked: bodies.Asked, over: Callable[[Exchange, Record, bool], None], held: int, long: bool,
     ) -> None:  # fmt: skip
-        self._client, self._request, self._path, self._key = client, request, path, key
-        self._route, self._asked, self._ledger, self._bounds = route, asked, ledger, bounds
-        self._connection: Outbound | None = None
-        self._target: Target | None = None
+        self._client, self._request, self._served, self._key = client, request, served, key
+        self._route, self._between, self._asked, self._over_with = route, between, asked, over
+        self._attempts: list[Attempt] = []  # under way: one, or two when hedged
         self._tried: list[Target] = []
-        self._task: asyncio.Task[None] | None = None
-        self._usage: BodyUsage | StreamUsage | None = None
-        self._begun = self._slow = False  # whether the client was sent anything
-        self._started = self._last = request.received
+        self._won: Attempt | None = None  # whose answer is passed on
+        self._flow: Flow | None = None
+        self._head: list[bytes] | None = None  # of the answer, until its first piece is there
+        self._length = -1  # of the body, where it is known
+        self._streamed = self._is_over = self._paused = False
+        self.started = self._last = request.received
         self._first_byte = 0.0
         self._status = 0
-        self._ended, self._is_over = ended, False
-        self._held, self._long = held, long
+        self._wait_s: int | None = None  # what a 429 asked for
+        self._hedge: asyncio.TimerHandle | None = None
+        self._held, self._long = held, long  # what the key counted at the beginning
 
     def begin(self) -> None:
         """Ask the first back end."""
-        self._ask(self._route.choose())
+        self._ask()
+        after = self._route.hedge_after
+        if after is not None and not self._is_over:
+            self._hedge = asyncio.get_running_loop().call_later(after, self._ask)
 
-    def _ask(self, target: Target | None) -> None:
+    def _ask(self) -> None:
+        """Ask the next one; when there is none and nobody is being asked, the request has failed."""
+        self._hedge = None
+        target = self._route.choose(self._served, self._between, self._request.body, self._tried)
         if target is None:
-            if self._tried:
-                self._fail(502, "back_end_failed", f"no back end of {self._asked.model} gave an answer")
-            else:
-                self._fail(503, "no_back_end", f"every back end of {self._asked.model} is down; try again in a moment")
+            if not self._attempts:
+                self._give_up()
             return
-        self._target = target
         self._tried.append(target)
-        target.back_end.outstanding += 1
-        connection = target.back_end.pool.take()
-        if connection is None:
-            self._task = asyncio.ensure_future(self._dial(target))
-        else:
-            self._send(connection)
-
-    async def _dial(self, target: Target) -> None:
+        speaks = target.back_end.speaks
+        translation = None if self._served.protocol in speaks else self._between(self._served.path, speaks)
         try:
-            connection = await target.back_end.pool.dial(self._bounds.connect)
-        except (OSError, TimeoutError) as error:
-            self._task = None
-            self._next(f"cannot connect ({error or 'timed out'})")
+            data = wire(self._request, self._served, self._asked, target, translation)
+        except Refused as refused:
+            self._fail(refused)
             return
-        self._task = None
-        self._send(connection)
+        attempt = Attempt(self, target, translation, data)
+        self._attempts.append(attempt)
+        attempt.begin()
 
-    def _send(self, connection: Outbound) -> None:
-        assert self._target is not None
-        self._connection = connection
-        connection.send(self._wire(self._target), self)
+    def _give_up(self) -> None:
+        model = self._asked.model
+        if self._wait_s is not None:
+            told = f"every back end of {model} is at its limit"
+            self._fail(Refused(429, "back_end_busy", told, self._wait_s))
+        elif self._tried:
+            self._fail(Refused(502, "back_end_failed", f"no back end of {model} gave an answer"))
+        else:
+            self._fail(Refused(503, "no_back_end", f"every back end of {model} is down", 1))
 
-    def _wire(self, target: Target) -> bytes:
-        """The request as it goes to `target`."""
-        asked, request, back_end = self._asked, self._request, target.back_end
-        body = request.body
-        streamed = asked.stream is True
-        hide = streamed and self._path in USAGE_ON_REQUEST
-        if hide:
-            options = asked.stream_options
-            hide = options is None or not options.include_usage
-        self._usage = StreamUsage(hide=hide) if streamed else BodyUsage()
-        renamed = target.model if target.model != asked.model else None
-        if renamed is not None or hide:
-            body = bodies.changed(body, model=renamed, ask_usage=hide)
-        prefix = b"" if self._path in WITHOUT_V1 else b"/v1"
-        return b"POST %b%b%b HTTP/1.1\r\n%bContent-Type: application/json\r\nContent-Length: %d\r\n%b\r\n%b" % (
-            back_end.prefix, prefix, self._path, back_end.fixed, len(body), _passed_on(request.headers), body,
-        )  # fmt: skip
+    # the back ends, up to the head of an answer
 
-    # the back end
+    def attempt_fails(self, attempt: Attempt, reason: str) -> None:
+        self._attempts.remove(attempt)
+        if not self._attempts:
+            self._ask()
+
+    def attempt_answers(self, attempt: Attempt, connection: Outbound) -> None:
+        status = connection.status
+        if status in RETRIED and self._passes_over(attempt, connection):
+            return
+        for other in self._attempts:
+            if other is not attempt:
+                other.stop()
+        self._attempts.clear()
+        if self._hedge is not None:
+            self._hedge.cancel()
+            self._hedge = None
+        self._won = attempt
+        connection.receiver = self
+        now = time.monotonic()
+        self._first_byte, self._last, self._status = now - self.started, now, status
+        if self._paused:
+            connection.pause(True)
+        self._read_head(attempt, connection)
+
+    def _passes_over(self, attempt: Attempt, connection: Outbound) -> bool:
+        """Whether another target is asked instead of passing this answer on."""
+        status, target = connection.status, attempt.target
+        if status in _FAILED:
+            target.back_end.failed()
+        elif status == 429:
+            asked_for = _retry_after(connection.headers)
+            target.busy_until = time.monotonic() + min(asked_for or BUSY_S, MAX_BUSY_S)
+            self._wait_s = min(asked_for or BUSY_S, self._wait_s or MAX_BUSY_S)
+        others = [a for a in self._attempts if a is not attempt]
+        if not others and self._route.choose(self._served, self._between, b"", self._tried) is None:
+            return False
+        attempt.stop()
+        self._attempts = others
+        if not others:
+            self._ask()
+        return True
+
+    def _read_head(self, attempt: Attempt, connection: Outbound) -> None:
+        status, target = connection.status, attempt.target
+        if status < 500 and status not in RETRIED:
+            target.back_end.succeeded()
+        kind = b""
+        if status == 401:  # the gateway's own key is meant: the client's is right
+            self._status = status = 502
+        lines = [b"HTTP/1.1 %d %b" % (status, REASONS.get(status, "Status").encode())]
+        for name, value in connection.headers:
+            if name == b"content-type":
+                kind = value
+            if name not in _KEPT_BACK:
+                lines.append(b"%b: %b" % (name, value))
+        lines.append(b"x-request-id: " + self._request.id)
+        if target.level:
+            lines.append(b"x-trimtab-fall-back: %b" % target.model.encode("latin-1", "replace"))
+        self._streamed = kind[:17].lower() == b"text/event-stream"
+        self._head, self._length = lines, connection.length
+        self._flow = self._flow_of(attempt, connection.status, kind)
+
+    def _flow_of(self, attempt: Attempt, status: int, kind: bytes) -> Flow:
+        """What is done to the answer's bytes."""
+        translation, target = attempt.translation, attempt.target
+        if status >= 400:
+            if status == 401 or b"json" not in kind.lower():
+                self._head = [line for line in self._head or () if not line.startswith(b"content-type:")]
+                self._head.append(b"content-type: application/json")
+                return Held(None, partial(self._worded, status))
+            return Plain() if translation is None else Held(None, partial(translation.error, status))
+        flow: Flow
+        if self._streamed:
+            options = self._asked.stream_options
+            hide = self._served.asks_usage and (options is None or not options.include_usage)
+            flow = StreamUsage(hide=hide and translation is None)
+            flow = flow if translation is None else Translated(flow, translation.stream())
+        else:
+            flow = BodyUsage()
+            flow = flow if translation is None else Held(flow, translation.answer)
+        if target.model != self._asked.model:
+            flow = Renamed(flow, target.model, self._asked.model, streamed=self._streamed)
+        return flow
+
+    def _worded(self, status: int, body: bytes) -> bytes:
+        """An error that is no JSON, or about the gateway's own key, in the caller's dialect."""
+        refused = Refused(status, "back_end_error", f"the back end answered {status}")
+        if status == 401:
+            refused = Refused(502, "back_end_refused_key", "the back end does not take the gateway's key")
+        return errors.body(self._request.path, refused, self._request.id)
+
+    # the answer that is passed on
 
     def answer_begins(self, connection: Outbound) -> None:
-        assert self._target is not None
-        now = time.monotonic()
-        self._first_byte, self._last, self._status = now - self._started, now, connection.status
-        if connection.status in RETRIED:
-            self._target.back_end.failed() if connection.status != 429 else None
-            following = self._route.choose(self._tried)
-            if following is not None:
-                self._leave(cut=True)
-                self._ask(following)
-                return
-        else:
-            self._target.back_end.succeeded()
-        self._begun = True
-        chunked = connection.length < 0
-        hides = isinstance(self._usage, StreamUsage)
-        lines = [b"HTTP/1.1 %d %b" % (connection.status, REASONS.get(connection.status, "Status").encode())]
-        lines += [b"%b: %b" % pair for pair in connection.headers if pair[0] not in _HOP]
-        if connection.status != 200:
-            self._usage = None
-        if not chunked and not (hides and self._usage):
-            lines.append(b"content-length: %d" % connection.length)
-        self._client.start(b"\r\n".join(lines), chunked=chunked or bool(hides and self._usage))
+        raise AssertionError("the head was taken already")
 
     def answer_piece(self, data: bytes) -> None:
+        flow = self._flow
+        assert flow is not None
         self._last = time.monotonic()
-        self._client.send(self._usage.pass_on(data) if self._usage is not None else data)
+        out = flow.pass_on(data)
+        if self._head is not None:
+            if flow.whole or not (data or self._streamed):
+                return
+            self._open(len(out) - len(data))
+        self._client.send(out)
 
     def answer_ends(self, last: bytes) -> None:
-        self._connection = None
-        if self._usage is not None:
-            last = self._usage.pass_on(last) + self._usage.rest()
-        client = self._client
-        self._over(self._usage.usage() if self._usage is not None else None)
-        client.finish(last)
+        flow, client = self._flow, self._client
+        assert flow is not None
+        assert self._won is not None
+        self._won.connection = None
+        try:
+            out = flow.pass_on(last) + flow.rest()
+        except Refused as refused:  # a translation found no answer in it
+            self._fail(refused)
+            return
+        if self._head is not None:
+            if flow.whole:
+                self._length = len(out)
+            self._open(0 if flow.whole else len(out) - len(last))
+        self._over(flow.usage())
+        client.finish(out)
+
+    def _open(self, longer: int) -> None:
+        """Give the client the head of the answer, whose body is `longer` than the back end said."""
+        lines, self._head = self._head, None
+        assert lines is not None
+        length = self._length + longer if self._length >= 0 and not self._streamed else -1
+        bodiless = self._status in (204, 304)
+        if length >= 0 and not bodiless:
+            lines.append(b"content-length: %d" % length)
+        self._client.start(b"\r\n".join(lines), chunked=length < 0 and not bodiless)
 
     def answer_breaks(self, reason: str) -> None:
-        connection, self._connection = self._connection, None
-        if self._begun:
-            self._status = 502
-            client = self._client
-            if self._target is not None:
-                self._target.back_end.failed()
-            self._over(self._usage.usage() if self._usage is not None else None)
-            client.abort()  # the client sees a cut stream, not one that ended
-            return
-        if connection is not None and connection.used > 1:  # it was closed while idle: ask the same one again
-            self._again()
-            return
-        self._next(reason)
+        assert self._won is not None
+        self._won.connection = None
+        self._won.target.back_end.failed()
+        self._break(Refused(502, "back_end_failed", f"the back end's answer broke off: {reason}"))
 
-    def _again(self) -> None:
-        assert self._target is not None
-        target = self._target
-        target.back_end.outstanding -= 1
-        self._tried.remove(target)
-        target.back_end.pool.close()
-        self._ask(target)
-
-    def _next(self, reason: str) -> None:
-        """The back end failed before it said a word: ask another."""
-        assert self._target is not None
-        self._target.back_end.failed()
-        self._leave(cut=True)
-        self._ask(self._route.choose(self._tried))
+    def _break(self, refused: Refused) -> None:
+        """The answer cannot go on. A stream ends with an error event and without its last chunk; a body is cut."""
+        if self._head is not None:
+            self._fail(refused)
+            return
+        client, request = self._client, self._request
+        last = errors.event(self._served.path, refused, request.id) if self._streamed else None
+        self._status = refused.status
+        self._over(self._flow.usage() if self._flow is not None else None)
+        if last is not None:
+            client.cut(last)
+        else:
+            client.abort()
 
     # the client
 
     def client_lost(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-        self._status = self._status or 499
-        if self._connection is not None:
-            self._connection.abandon()
-            self._connection = None
-        self._over(self._usage.usage() if self._usage is not None else None)
+        self._status = 499
+        self._over(self._flow.usage() if self._flow is not None else None)
 
     def client_slow(self, slow: bool) -> None:
-        if self._connection is not None:
-            self._connection.pause(slow)
+        self._paused = slow
+        if self._won is not None and self._won.connection is not None:
+            self._won.connection.pause(slow)
 
     # the end
 
     def sweep(self, now: float) -> None:
         """End what takes longer than its bound."""
-        bounds = self._bounds
-        if now - self._started > bounds.total:
-            what = f"the answer was not whole after {bounds.total:.0f} s"
-        elif self._begun and now - self._last > bounds.between:
-            what = f"the back end said nothing for {bounds.between:.0f} s"
-        elif not self._begun and now - self._last > bounds.first_byte:
-            what = f"the back end gave no answer within {bounds.first_byte:.0f} s"
-        else:
+        won = self._won
+        if won is not None:
+            bounds = won.target.back_end.bounds
+            if now - self.started > bounds.total:
+                self._break(Refused(504, "back_end_timeout", f"the answer was not whole after {bounds.total:g} s"))
+            elif now - self._last > bounds.between and not self._paused:
+                won.target.back_end.failed()
+                self._break(Refused(504, "back_end_timeout", f"the back end said nothing for {bounds.between:g} s"))
+            elif now - self._last > bounds.between:
+                self._client.abort()  # it does not read
+                self.client_lost()
             return
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-        self._leave(cut=True)
-        if self._begun:
-            client = self._client
-            self._status = 504
-            self._over(None)
-            client.abort()
-        else:
-            self._fail(504, "back_end_timeout", what)
+        late = [a for a in self._attempts if now - a.since > a.target.back_end.bounds.first_byte]
+        for attempt in late:
+            attempt.target.back_end.failed()
+            attempt.stop()
+            self._attempts.remove(attempt)
+        if late and not self._attempts:
+            bounds = late[-1].target.back_end.bounds
+            if now - self.started > bounds.total or self._none_left():
+                self._fail(Refused(504, "back_end_timeout", f"no answer began within {bounds.first_byte:g} s"))
+            else:
+                self._ask()
 
-    def _leave(self, *, cut: bool) -> None:
-        if self._target is not None:
-            self._target.back_end.outstanding -= 1
-            self._target = None
-        connection, self._connection = self._connection, None
-        if cut and connection is not None:
-            connection.abandon()
+    def _none_left(self) -> bool:
+        return self._route.choose(self._served, self._between, b"", self._tried) is None
 
-    def _fail(self, status: int, code: str, message: str) -> None:
-        self._status = status
-        client, path = self._client, self._path
+    def _fail(self, refused: Refused) -> None:
+        self._status = refused.status
+        client, request = self._client, self._request
         self._over(None)
-        client.whole(status, error_body(path, Refused(status, code, message)))
+        client.refuse(request, refused)
 
     def _over(self, usage: Usage | None) -> None:
         if self._is_over:
             return
         self._is_over = True
-        self._ended(self)
-        target = self._target
-        name = target.back_end.name if target is not None else self._tried[-1].back_end.name if self._tried else ""
-        self._leave(cut=False)
+        if self._hedge is not None:
+            self._hedge.cancel()
+        for attempt in self._attempts:
+            attempt.stop()
+        won, now = self._won, time.monotonic()
+        if won is not None:
+            won.stop()  # leaves; cuts the connection unless its answer was whole
         told = usage or Usage()
-        prompt, completion = told.prompt_tokens, told.completion_tokens or 0
-        cached = (told.prompt_tokens_details.cached_tokens or 0) if told.prompt_tokens_details else 0
-        self._key.leave(time.time(), self._asked.model, prompt + completion, self._held, self._long)
-        self._ledger(
-            Record(
-                self._key.id, self._route.name, name, self._path.decode("latin-1"), self._status, prompt, completion,
-                cached, time.monotonic() - self._started, self._first_byte, usage is not None,
-            )
+        name = self._tried[-1].back_end.name if self._tried else ""
+        self._key.leave(time.time(), self._asked.model, told.prompt + told.completion, self._held, self._long)
+        record = Record(
+            self._key.id, self._route.name, won.target.back_end.name if won is not None else name,
+            self._served.path.decode("latin-1"), self._status, told.prompt, told.completion, told.cached,
+            now - self.started, self._first_byte, usage is not None, self._request.id.decode("latin-1"),
+            self._client.peer,
         )  # fmt: skip
+        self._over_with(self, record, won is not None)
 
 
-def _passed_on(headers: dict[bytes, bytes]) -> bytes:
-    """Header lines of the request that the back end is told of."""
-    found = headers.get(b"x-request-id")
-    return b"X-Request-Id: %b\r\n" % found if found else b""
+def _retry_after(headers: list[tuple[bytes, bytes]]) -> int | None:
+    """Seconds that a 429 asks to wait (RFC 9110, section 10.2.3: seconds, or a date)."""
+    value = next((value for name, value in headers if name == b"retry-after"), b"").strip()
+    if value.isdigit():
+        return min(int(value[:9]), 86400)
+    try:
+        return max(0, round(parsedate_to_datetime(value.decode("latin-1")).timestamp() - time.time()))
+    except ValueError:
+        return None

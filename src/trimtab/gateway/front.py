@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 import time
+from collections.abc import Callable
 
 import msgspec
 
 from trimtab.gateway import body as bodies
-from trimtab.gateway.admission import Keys, Limited, key_text
-from trimtab.gateway.config import Bounds
-from trimtab.gateway.errors import body as error_body
+from trimtab.gateway.admission import Keys, key_text
 from trimtab.gateway.exchange import Exchange
-from trimtab.gateway.inbound import Inbound, Refused, Request
+from trimtab.gateway.inbound import Answering, Inbound, Refused, Request
+from trimtab.gateway.listing import entry, listing
+from trimtab.gateway.paths import SERVED, Served
 from trimtab.gateway.routes import Routes
-from trimtab.gateway.usage import Ledger
+from trimtab.gateway.usage import Ledger, Record
 
-# Paths that are passed on by the model in their JSON body, without /v1; each is served with and without it.
-PASSED = frozenset(
-    {b"/chat/completions", b"/completions", b"/embeddings", b"/responses", b"/messages", b"/messages/count_tokens",
-     b"/rerank", b"/score", b"/tokenize", b"/detokenize", b"/classify", b"/pooling"}
-)  # fmt: skip
+# Answers what is not passed on (/admin, /metrics, /readyz ...). Refused 404 for a path that it does not know.
+Mounted = Callable[[Request, Inbound], Answering | None]
+MAX_ID = 128  # bytes of a client's own request id
 
-LONG_PROMPT_BYTES = 64 << 10
+
+def nothing_mounted(request: Request, client: Inbound) -> None:
+    """There is no other path."""
+    raise Refused(404, "not_found", f"there is no {request.path.decode('latin-1')} here")
 
 
 class Front:
-    """Answers each request of each connection, or hands it to an exchange."""
+    """Answers each request of each connection, or hands it to an exchange. `routes` may be exchanged at any moment."""
 
-    def __init__(self, keys: Keys, routes: Routes, ledger: Ledger, bounds: Bounds | None = None) -> None:
-        self.keys, self.routes, self._ledger = keys, routes, ledger
-        self.bounds = bounds or Bounds()
+    def __init__(self, keys: Keys, routes: Routes, ledger: Ledger, mounted: Mounted = nothing_mounted) -> None:
+        self.keys, self.routes, self._ledger, self.mounted = keys, routes, ledger, mounted
         self.live: set[Exchange] = set()
         self._left: asyncio.Future[None] | None = None
+        self._ids = itertools.count(1)
+        self._id_begins = b"req-%b-" % os.urandom(6).hex().encode()
 
     async def quiet(self) -> None:
         """Return when no request is being answered."""
@@ -40,49 +45,71 @@ class Front:
             self._left = asyncio.get_running_loop().create_future()
             await self._left
 
-    def ended(self, exchange: Exchange) -> None:
-        """An exchange is over."""
+    def _ended(self, exchange: Exchange, record: Record, answered: bool) -> None:
         self.live.discard(exchange)
+        self._ledger(record)
         if not self.live and self._left is not None and not self._left.done():
             self._left.set_result(None)
 
-    def __call__(self, request: Request, client: Inbound) -> Exchange | None:
+    def __call__(self, request: Request, client: Inbound) -> Answering | None:
+        given = request.headers.get(b"x-request-id", b"")
+        request.id = given if 0 < len(given) <= MAX_ID else self._id_begins + b"%d" % next(self._ids)
+        served = SERVED.get(request.path)
         try:
-            return self._begin(request, client)
-        except Limited as limited:
-            extra = b"Retry-After: %d\r\n" % limited.wait_s
-            client.whole(429, error_body(request.path, limited), extra=extra)
+            if served is None:
+                return self._other(request, client)
+            return self._begin(served, request, client)
         except Refused as refused:
-            client.whole(refused.status, error_body(request.path, refused))
+            client.refuse(request, refused)
         return None
 
-    def _begin(self, request: Request, client: Inbound) -> Exchange | None:
-        path = request.path
-        path = path[3:] if path.startswith(b"/v1/") else path
-        if path not in PASSED:
-            self._other(path, request, client)
-            return None
+    def _begin(self, served: Served, request: Request, client: Inbound) -> Exchange | None:
         if request.method != b"POST":
-            raise Refused(405, "method_not_allowed", f"{path.decode('latin-1')} takes POST")
-        key = self.keys.find(key_text(request.headers))
-        asked = bodies.read(request.body)
-        route = self.routes.find(asked.model)
+            raise Refused(405, "method_not_allowed", f"{request.path.decode('latin-1')} takes POST")
+        headers, routes = request.headers, self.routes
+        key = self.keys.find(key_text(headers))
+        content_type = headers.get(b"content-type")
+        asked = (bodies.read_form if served.form else bodies.read)(request.body, content_type)
+        route = routes.find(asked.model)
         if route is None:
-            raise Refused(404, "model_not_found", f"there is no model {asked.model} here")
-        long = len(request.body) > LONG_PROMPT_BYTES
-        held = key.enter(time.time(), asked.model, path, request.body, long)
-        exchange = Exchange(client, request, path, key, route, asked, self._ledger, self.bounds, self.ended, held, long)
+            raise Refused(404, "model_not_found", f"there is no model {asked.model} here", param="model")
+        if not route.takes(served, routes.between):
+            told = f"no back end of {asked.model} can be asked for {served.path.decode()}"
+            raise Refused(404, "protocol_not_served", told)
+        long = len(request.body) > route.long_prompt_bytes
+        held = key.enter(time.time(), asked.model, served.path, request.body, long)
+        exchange = Exchange(client, request, served, key, route, routes.between, asked, self._ended, held, long)
         self.live.add(exchange)
         exchange.begin()
         return exchange if exchange in self.live else None
 
-    def _other(self, path: bytes, request: Request, client: Inbound) -> None:
-        if path in (b"/healthz", b"/health", b"/readyz"):
+    def _other(self, request: Request, client: Inbound) -> Answering | None:
+        path = request.path[3:] if request.path.startswith(b"/v1/") else request.path
+        if path == b"/models" or path.startswith(b"/models/"):
+            self._models(path, request, client)
+        elif path == b"/health":
+            self._health(client)
+        elif path == b"/healthz":
             client.whole(200, b'{"status":"ok"}')
-        elif path == b"/models":
-            key = self.keys.find(key_text(request.headers))
-            names = [n for n in self.routes.names if key.may_use(n)]
-            data = [{"id": name, "object": "model", "owned_by": "trimtab"} for name in names]
-            client.whole(200, msgspec.json.encode({"object": "list", "data": data}))
         else:
-            raise Refused(404, "not_found", f"there is no {request.path.decode('latin-1', 'replace')} here")
+            return self.mounted(request, client)
+        return None
+
+    def _models(self, path: bytes, request: Request, client: Inbound) -> None:
+        if request.method not in (b"GET", b"HEAD"):
+            raise Refused(405, "method_not_allowed", f"{request.path.decode('latin-1')} takes GET")
+        key, routes = self.keys.find(key_text(request.headers)), self.routes
+        names = [n for n in routes.names if key.may_use(n)]
+        if path == b"/models":
+            client.whole(200, msgspec.json.encode(listing([entry(n, routes) for n in names])))
+            return
+        name = path[len("/models/") :].decode("utf-8", "replace")
+        if name not in names:
+            raise Refused(404, "model_not_found", f"the model {name} does not exist or this key may not use it")
+        client.whole(200, msgspec.json.encode(entry(name, routes)))
+
+    def _health(self, client: Inbound) -> None:
+        """As vLLM's: an empty 200 while there is a back end that can be asked, else 503."""
+        now = asyncio.get_running_loop().time()
+        ready = any(back_end.ready(now) for back_end in self.routes.back_ends)
+        client.whole(200 if ready else 503, b"")

@@ -17,8 +17,10 @@ HIGH_WATER = 256 << 10  # bytes unsent at which the answering side is asked to p
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 REASONS = {
-    200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
-    408: "Request Timeout", 413: "Content Too Large", 414: "URI Too Long", 422: "Unprocessable Content",
+    200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout", 413: "Content Too Large", 414: "URI Too Long",
+    415: "Unsupported Media Type", 417: "Expectation Failed", 422: "Unprocessable Content",
     429: "Too Many Requests", 431: "Request Header Fields Too Large", 500: "Internal Server Error",
     501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
 }  # fmt: skip
@@ -50,7 +52,7 @@ def lowered(name: bytes) -> bytes:
 class Request:
     """One whole request. `headers` holds the first value of each name, in lower case; names given twice are refused."""
 
-    __slots__ = ("body", "headers", "keep_alive", "method", "old", "path", "query", "received")
+    __slots__ = ("body", "headers", "id", "keep_alive", "method", "old", "path", "query", "received")
 
     def __init__(self) -> None:
         self.method = b""
@@ -61,18 +63,24 @@ class Request:
         self.keep_alive = True
         self.old = False  # HTTP/1.0, which knows no chunks
         self.received = 0.0  # monotonic seconds when it was whole
+        self.id = b""
 
 
 class Refused(Exception):
-    """A request that is answered without anyone else seeing it; the connection is closed after it."""
+    """A request that the gateway answers itself.
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    `wait_s`: seconds after which it may be sent again (Retry-After); `param`: the field that is wrong.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, wait_s: int | None = None, *, param: str | None = None
+    ) -> None:
         super().__init__(message)
-        self.status, self.code, self.message = status, code, message
+        self.status, self.code, self.message, self.wait_s, self.param = status, code, message, wait_s, param
 
 
 Handler = Callable[[Request, "Inbound"], Answering | None]
-RefusalBody = Callable[[bytes, Refused], bytes]
+RefusalBody = Callable[[bytes, Refused, bytes], bytes]
 _TWICE_REFUSED = frozenset(
     {b"host", b"content-length", b"transfer-encoding", b"authorization", b"x-api-key", b"content-type"}
 )
@@ -264,7 +272,19 @@ class Inbound(asyncio.Protocol):
             status, REASONS.get(status, "Status").encode(), extra, content_type, len(body),
         )  # fmt: skip
         self.start(head, chunked=False)
-        self.finish(body)
+        self.finish(b"" if self._answered is not None and self._answered.method == b"HEAD" else body)
+
+    def refuse(self, request: Request, refused: Refused) -> None:
+        """Answer a request with an error in its caller's dialect."""
+        extra = b"x-request-id: %b\r\n" % request.id
+        if refused.wait_s is not None:
+            extra += b"Retry-After: %d\r\n" % refused.wait_s
+        self.whole(refused.status, self._refusal(request.path, refused, request.id), extra=extra)
+
+    def cut(self, last: bytes) -> None:
+        """Send a last piece, then close without the answer's end: the client sees that it was cut."""
+        self.send(last)
+        self.close()
 
     def abort(self) -> None:
         """Cut the connection: what was sent so far cannot be ended as it should."""
@@ -294,7 +314,7 @@ class Inbound(asyncio.Protocol):
             self.close()
 
     def _send_refusal(self, refused: Refused) -> None:
-        body = self._refusal(self._url, refused)
+        body = self._refusal(self._url, refused, b"")
         head = b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
         self._write(head % (refused.status, REASONS.get(refused.status, "Status").encode(), len(body)) + body)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
-from ssl import SSLContext
+from functools import cache
 from typing import Protocol, cast
 
 import httptools
@@ -37,7 +38,13 @@ class Address(msgspec.Struct, frozen=True):
 
     host: str
     port: int
-    ssl: SSLContext | None = None
+    tls: bool = False
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """The system's certificates, or those that SSL_CERT_FILE names; reading them takes tens of milliseconds."""
+    return ssl.create_default_context()
 
 
 class Outbound(asyncio.Protocol):
@@ -47,11 +54,12 @@ class Outbound(asyncio.Protocol):
         self._pool = pool
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._receiver: Receiving | None = None
-        self._complete = self._reusable = self._chunked = self._paused = False
+        self.receiver: Receiving | None = None
+        self._complete = self._begun = self._reusable = self._chunked = self._paused = False
         self._head_size = 0
         self._pieces: list[bytes] = []
         self.used = 0  # requests sent so far: a first failure on a reused connection is the idle time-out's
+        self.spoke = False  # whether a byte of the answer came
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self.length = -1  # bytes of the body when told
@@ -62,36 +70,49 @@ class Outbound(asyncio.Protocol):
 
     def send(self, data: bytes, receiver: Receiving) -> None:
         """Send one request; its answer goes to `receiver`."""
-        self._receiver, self._complete = receiver, False
+        self.receiver = receiver
+        self._complete = self._begun = self.spoke = False
+        self.status, self.length = 0, -1
         self.used += 1
-        assert self._transport is not None
+        if self._transport is None:  # lost since it was made
+            asyncio.get_running_loop().call_soon(receiver.answer_breaks, "the connection was lost")
+            return
         self._transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        receiver = self._receiver
-        if receiver is None:  # an idle connection must be silent
+        if self.receiver is None:  # an idle connection must be silent
             self._drop()
             return
+        self.spoke = True
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._broken(f"its answer is no valid HTTP ({error})")
+            if not self._complete:
+                self._broken(f"it is no valid HTTP ({error})")
+                return
+            self._reusable = False  # the answer is whole; what follows it is nothing that was asked for
+        if self.status < 200:
             return
+        if not self._begun:
+            self._begun = True
+            self.receiver.answer_begins(self)
         pieces, self._pieces = self._pieces, []
-        if self._receiver is not receiver:  # it did not want the body
+        receiver = self.receiver  # who took the head; none if the answer was not wanted
+        if receiver is None:
             return
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if self._complete:
-            self._release(receiver, b"".join(pieces))
-        elif self.status >= 200:
-            receiver.answer_piece(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+            self._release(receiver, data)
+        else:
+            receiver.answer_piece(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._pool.gone(self)
-        receiver, self._receiver = self._receiver, None
+        receiver, self.receiver = self.receiver, None
         if receiver is None:
             return
-        if self.status and self.length < 0 and not self._chunked and exc is None:
+        if self._begun and self.length < 0 and not self._chunked and exc is None:
             receiver.answer_ends(b"")  # the end of the connection is the end of the body
         else:
             receiver.answer_breaks("the connection was lost" if exc is None else f"the connection was lost ({exc})")
@@ -99,6 +120,8 @@ class Outbound(asyncio.Protocol):
     # httptools
 
     def on_message_begin(self) -> None:
+        if self._complete:
+            raise ValueError("more than one answer")
         self.status, self.headers, self.length, self._head_size, self._chunked = 0, [], -1, 0, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -109,14 +132,11 @@ class Outbound(asyncio.Protocol):
         if name == b"content-length":
             self.length = int(value)
         elif name == b"transfer-encoding":
-            self._chunked = value.lower() == b"chunked"
+            self._chunked = value.lower().endswith(b"chunked")
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
-        self._reusable = self._parser.should_keep_alive()
-        if self.status >= 200 and self._receiver is not None:
-            self._receiver.answer_begins(self)
 
     def on_body(self, piece: bytes) -> None:
         self._pieces.append(piece)
@@ -139,11 +159,11 @@ class Outbound(asyncio.Protocol):
 
     def abandon(self) -> None:
         """Nobody waits for the answer any more: the connection is cut, which a model server takes as a cancellation."""
-        self._receiver = None
+        self.receiver = None
         self._drop()
 
     def _release(self, receiver: Receiving, last: bytes) -> None:
-        self._receiver = None
+        self.receiver = None
         self.pause(False)
         if self._reusable and self._transport is not None:
             self._pool.give_back(self)
@@ -152,7 +172,7 @@ class Outbound(asyncio.Protocol):
         receiver.answer_ends(last)
 
     def _broken(self, reason: str) -> None:
-        receiver, self._receiver = self._receiver, None
+        receiver, self.receiver = self.receiver, None
         self._drop()
         if receiver is not None:
             receiver.answer_breaks(reason)
@@ -169,6 +189,7 @@ class Pool:
         self.address = address
         self._keep = keep
         self._idle: list[Outbound] = []
+        self._retired = False
 
     def take(self) -> Outbound | None:
         """An idle connection."""
@@ -180,12 +201,13 @@ class Pool:
         where = self.address
         made: Callable[[], Outbound] = lambda: Outbound(self)  # noqa: E731
         async with asyncio.timeout(timeout_s):
-            _, connection = await loop.create_connection(made, where.host, where.port, ssl=where.ssl)
+            trust = _trust() if where.tls else None
+            _, connection = await loop.create_connection(made, where.host, where.port, ssl=trust)
         return connection
 
     def give_back(self, connection: Outbound) -> None:
         """A connection whose answer is whole."""
-        if len(self._idle) < self._keep:
+        if len(self._idle) < self._keep and not self._retired:
             self._idle.append(connection)
         else:
             connection.abandon()
@@ -194,6 +216,11 @@ class Pool:
         """A connection that was lost."""
         if connection in self._idle:
             self._idle.remove(connection)
+
+    def retire(self) -> None:
+        """Keep no connection any more: the back end has left the configuration."""
+        self._retired = True
+        self.close()
 
     def close(self) -> None:
         """Close what is idle."""

@@ -2,35 +2,119 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Protocol
 
+from trimtab.gateway.config import Bounds
 from trimtab.gateway.outbound import Address, Pool
+from trimtab.gateway.paths import Served
 
 FAILURES = 3  # in a row, after which a back end is left alone
-OPEN_S = 5.0  # for how long; then one request tries it again
+OPEN_S = 5.0  # for how long; then one request at a time tries it again
+PREFIX = 4096  # bytes of a prompt that choose its replica, so that the same beginnings meet the same cache
+LOAD_BOUND = 1.25  # of the mean load, above which the replica that a prefix chose is passed over
+
+
+class Translation(Protocol):
+    """One request in the words of another protocol, and its answer back."""
+
+    path: bytes  # asked of the back end, without /v1
+
+    def request(self, body: bytes) -> bytes:
+        """The body for the back end. Refused 400 naming a field that has no counterpart."""
+
+    def answer(self, body: bytes) -> bytes:
+        """A whole answer for the client."""
+
+    def error(self, status: int, body: bytes) -> bytes:
+        """A back end's error for the client."""
+
+    def stream(self) -> Stream:
+        """The translation of one stream of events."""
+
+
+class Stream(Protocol):
+    """A stream's state."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """Events for the client, of bytes that may be cut anywhere."""
+
+    def end(self) -> bytes:
+        """What is left to say at the stream's end."""
+
+
+Between = Callable[[bytes, frozenset[str]], Translation | None]
 
 
 class BackEnd:
-    """One server behind the gateway. `prefix` is the path before the protocol's own, "" or "/v1"-less base path."""
+    """One server behind the gateway."""
 
-    __slots__ = ("address", "failures", "fixed", "name", "open_until", "outstanding", "pool", "prefix", "weight")
+    __slots__ = (
+        "_ways", "address", "bare", "base", "bounds", "busy", "failures", "fixed", "healthy", "kind", "name",
+        "open_until", "outstanding", "pool", "probing", "speaks", "weight",
+    )  # fmt: skip
 
-    def __init__(self, name: str, address: Address, *, prefix: str = "", key: str = "", weight: float = 1.0) -> None:
-        self.name, self.address, self.weight = name, address, weight
+    def __init__(
+        self, name: str, address: Address, *, base: bytes = b"/v1", bare: bytes = b"", fixed: bytes = b"",
+        kind: str = "vllm", speaks: frozenset[str] = frozenset({"chat"}), weight: float = 1.0,
+        bounds: Bounds | None = None,
+    ) -> None:  # fmt: skip
+        self.name, self.address = name, address
         self.pool = Pool(address)
-        self.prefix = prefix.encode()
-        usual = 443 if address.ssl else 80
-        host = address.host if address.port == usual else f"{address.host}:{address.port}"
-        lines = f"Host: {host}\r\nAccept-Encoding: identity\r\n"
-        self.fixed = (lines + (f"Authorization: Bearer {key}\r\n" if key else "")).encode("latin-1")
-        self.outstanding = 0
-        self.failures = 0
+        self.outstanding = self.failures = 0
         self.open_until = 0.0
+        self.busy: dict[str, float] = {}  # model -> until when it is passed over
+        self.healthy = True  # by the active checks
+        self.probing = False  # whether a request tries it, after it was left alone
+        self.set(base=base, bare=bare, fixed=fixed, kind=kind, speaks=speaks, weight=weight, bounds=bounds or Bounds())
+
+    def set(
+        self,
+        *,
+        base: bytes,
+        bare: bytes,
+        fixed: bytes,
+        kind: str,
+        speaks: frozenset[str],
+        weight: float,
+        bounds: Bounds,
+    ) -> None:
+        """What may change while it stays: paths before a protocol's own, header lines, protocols, weight, bounds."""
+        self.base, self.bare, self.fixed, self.kind = base, bare, fixed, kind
+        self.speaks, self.weight, self.bounds = speaks, weight, bounds
+        self._ways: dict[bytes, bool] = {}
+
+    def takes(self, served: Served, between: Between) -> bool:
+        """Whether it may be asked for what a client asks, in the client's protocol or through a translation."""
+        known = self._ways.get(served.path)
+        if known is None:
+            known = served.protocol in self.speaks or between(served.path, self.speaks) is not None
+            self._ways[served.path] = known
+        return known
 
     def ready(self, now: float) -> bool:
-        """Whether it may be asked: healthy, or its time alone is over (then one request at a time tries it)."""
-        return self.failures < FAILURES or (now >= self.open_until and self.outstanding == 0)
+        """Whether it may be asked: healthy, or its time alone is over and no other request is trying it."""
+        if self.failures < FAILURES:
+            return self.healthy
+        return now >= self.open_until and not self.probing and self.healthy
+
+    def enter(self) -> bool:
+        """Count one request in; True when it is the one that tries the back end again."""
+        self.outstanding += 1
+        if self.failures >= FAILURES and not self.probing:
+            self.probing = True
+            return True
+        return False
+
+    def leave(self, probe: bool) -> None:
+        """Count one request out, with what `enter` said."""
+        self.outstanding -= 1
+        if probe:
+            self.probing = False
 
     def failed(self) -> None:
         """A request failed for a reason that is the back end's."""
@@ -46,38 +130,76 @@ class BackEnd:
 class Target:
     """A model of a back end: `model` is the id that it goes by there."""
 
-    __slots__ = ("back_end", "model")
+    __slots__ = ("back_end", "level", "model", "salt", "weight")
 
-    def __init__(self, back_end: BackEnd, model: str) -> None:
-        self.back_end, self.model = back_end, model
+    def __init__(self, back_end: BackEnd, model: str, weight: float | None = None, level: int = 0) -> None:
+        self.back_end, self.model, self.level = back_end, model, level
+        self.weight = back_end.weight if weight is None else weight
+        self.salt = blake2b(f"{back_end.name}\n{model}".encode(), digest_size=16).digest()
+
+    @property
+    def busy_until(self) -> float:
+        """Until when it is passed over, by its own 429."""
+        busy = self.back_end.busy
+        return busy.get(self.model, 0.0) if busy else 0.0
+
+    @busy_until.setter
+    def busy_until(self, until: float) -> None:
+        self.back_end.busy[self.model] = until
 
 
 class Route:
     """What a model name leads to: levels of equal replicas, each level the fall-back of the one before."""
 
-    __slots__ = ("levels", "name")
+    __slots__ = ("affine", "hedge_after", "levels", "long_prompt_bytes", "name")
 
-    def __init__(self, name: str, levels: Iterable[Iterable[Target]]) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, levels: Iterable[Iterable[Target]], *, affine: bool = False, hedge_after: float | None = None,
+        long_prompt_bytes: int = 64 << 10,
+    ) -> None:  # fmt: skip
+        self.name, self.affine, self.hedge_after = name, affine, hedge_after
+        self.long_prompt_bytes = long_prompt_bytes
         self.levels = tuple(tuple(level) for level in levels)
 
-    def choose(self, tried: Iterable[Target] = ()) -> Target | None:
-        """The least busy replica of the first level that has one ready; None when all were tried or are left alone."""
+    def choose(
+        self, served: Served, between: Between, body: bytes = b"", tried: Collection[Target] = ()
+    ) -> Target | None:
+        """A replica of the first level that has one ready; None when all were tried, are left alone or cannot.
+
+        One that answered 429 is asked before its time is over only when every other was tried or is left alone.
+        """
         now = time.monotonic()
+        busy: Target | None = None
         for level in self.levels:
-            found = [t for t in level if t not in tried and t.back_end.ready(now)]
-            if len(found) == 1:
-                return found[0]
-            if found:
-                return min(found, key=lambda t: (t.back_end.outstanding + 1) / t.back_end.weight)
-        return None
+            found = [t for t in level if t.back_end.ready(now) and t not in tried and t.back_end.takes(served, between)]
+            if not found:
+                continue
+            free = [t for t in found if t.busy_until <= now]
+            if not free:
+                busy = busy or min(found, key=attrgetter("busy_until"))
+            elif len(free) == 1:
+                return free[0]
+            elif self.affine:
+                return _by_prefix(free, _prefix(body, served.prompt))
+            else:
+                return min(free, key=_load)
+        return busy
+
+    def takes(self, served: Served, between: Between) -> bool:
+        """Whether any back end of the model can be asked for this, ready or not."""
+        return any(t.back_end.takes(served, between) for level in self.levels for t in level)
 
 
 class Routes:
-    """All models by name."""
+    """All models by name; `entries` is what the back ends say of them in /v1/models."""
 
-    def __init__(self, routes: Mapping[str, Route]) -> None:
+    def __init__(
+        self, routes: Mapping[str, Route], between: Between | None = None,
+        entries: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> None:  # fmt: skip
         self._routes = dict(routes)
+        self.between = between or no_translation
+        self.entries = dict(entries or {})
 
     def find(self, model: str) -> Route | None:
         """The route of a model name."""
@@ -87,3 +209,37 @@ class Routes:
     def names(self) -> tuple[str, ...]:
         """The model names, sorted."""
         return tuple(sorted(self._routes))
+
+    @property
+    def back_ends(self) -> tuple[BackEnd, ...]:
+        """Every back end that a model leads to, each once."""
+        targets = (t for route in self._routes.values() for level in route.levels for t in level)
+        return tuple({id(t.back_end): t.back_end for t in targets}.values())
+
+
+def no_translation(asks: bytes, speaks: frozenset[str]) -> None:
+    """Each back end is asked only for the protocols that it speaks."""
+
+
+def _load(target: Target) -> float:
+    return (target.back_end.outstanding + 1) / target.weight
+
+
+def _prefix(body: bytes, field: bytes) -> bytes:
+    at = max(0, body.find(field))
+    return body[at : at + PREFIX]
+
+
+def _by_prefix(targets: Sequence[Target], prefix: bytes) -> Target:
+    """Weighted rendezvous hashing with bounded load: the first in the prefix's own order that is not overloaded."""
+    weights = sum(t.weight for t in targets)
+    asked = sum(t.back_end.outstanding for t in targets) + 1
+
+    def score(target: Target) -> float:
+        digest = blake2b(prefix, digest_size=8, key=target.salt).digest()
+        return -target.weight / math.log(((int.from_bytes(digest, "big") >> 12) + 0.5) / 2**52)  # 0 < share < 1
+
+    for target in sorted(targets, key=score, reverse=True):
+        if target.back_end.outstanding + 1 <= math.ceil(LOAD_BOUND * asked * target.weight / weights):
+            return target
+    return min(targets, key=_load)

@@ -1,0 +1,126 @@
+"""What happens to an answer's bytes on their way: usage read, the model's name put back, words translated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from trimtab.gateway.routes import Stream
+from trimtab.gateway.usage import Usage
+
+
+class Flow(Protocol):
+    """The bytes of one answer. `whole`: they go to the client when all are there."""
+
+    whole: bool
+
+    def pass_on(self, piece: bytes) -> bytes:
+        """What the client may have now."""
+
+    def rest(self) -> bytes:
+        """What was held back, when the answer has ended as it should."""
+
+    def usage(self) -> Usage | None:
+        """What the back end told."""
+
+
+class Renamed:
+    """The caller's name of the model in place of the back end's: in each piece of a stream, in the first of a body.
+
+    The bytes `"model":"..."` stand in no text of valid JSON, where a quote is escaped.
+    """
+
+    __slots__ = ("_inner", "_pairs", "_streamed", "whole")
+
+    def __init__(self, inner: Flow, there: str, here: str, *, streamed: bool) -> None:
+        names = msgspec.json.encode(there), msgspec.json.encode(here)
+        self._pairs = [(b'"model":' + b + names[0], b'"model":' + b + names[1]) for b in (b"", b" ")]
+        self._inner, self._streamed, self.whole = inner, streamed, inner.whole
+
+    def pass_on(self, piece: bytes) -> bytes:
+        """What the client may have now."""
+        return self._put_back(self._inner.pass_on(piece))
+
+    def rest(self) -> bytes:
+        """What was held back."""
+        return self._put_back(self._inner.rest())
+
+    def usage(self) -> Usage | None:
+        """What the back end told."""
+        return self._inner.usage()
+
+    def _put_back(self, data: bytes) -> bytes:
+        if not data or not self._pairs:
+            return data
+        for there, here in self._pairs:
+            if there in data:
+                data = data.replace(there, here)
+        if not self._streamed:
+            self._pairs = []
+        return data
+
+
+class Translated:
+    """A stream in the words of another protocol."""
+
+    __slots__ = ("_inner", "_stream", "whole")
+
+    def __init__(self, inner: Flow, stream: Stream) -> None:
+        self._inner, self._stream, self.whole = inner, stream, False
+
+    def pass_on(self, piece: bytes) -> bytes:
+        """What the client may have now."""
+        return self._stream.feed(self._inner.pass_on(piece))
+
+    def rest(self) -> bytes:
+        """What was held back."""
+        return self._stream.feed(self._inner.rest()) + self._stream.end()
+
+    def usage(self) -> Usage | None:
+        """What the back end told."""
+        return self._inner.usage()
+
+
+class Held:
+    """A body that is changed as a whole."""
+
+    __slots__ = ("_change", "_inner", "_pieces", "whole")
+
+    def __init__(self, inner: Flow | None, change: Callable[[bytes], bytes]) -> None:
+        self._inner, self._change, self._pieces, self.whole = inner, change, [b""], True
+
+    def pass_on(self, piece: bytes) -> bytes:
+        """Nothing yet."""
+        self._pieces.append(piece if self._inner is None else self._inner.pass_on(piece))
+        return b""
+
+    def rest(self) -> bytes:
+        """The changed body."""
+        return self._change(b"".join(self._pieces))
+
+    def usage(self) -> Usage | None:
+        """What the back end told."""
+        return None if self._inner is None else self._inner.usage()
+
+
+class Plain:
+    """Nothing is read or changed: an error as the back end words it."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self) -> None:
+        self.whole = False
+
+    def pass_on(self, piece: bytes) -> bytes:
+        """The piece."""
+        return piece
+
+    def rest(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def usage(self) -> Usage | None:
+        """Nothing."""
+        return None
