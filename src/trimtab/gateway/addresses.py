@@ -11,12 +11,12 @@ from trimtab.messages import msg
 
 
 class Base(msgspec.Struct, frozen=True):
-    """A back end's URL in its parts; `prefix` is its path without /v1, "" or beginning with a slash."""
+    """A back end's URL in its parts; `path` is "" or begins with a slash."""
 
     host: str
     port: int
     tls: bool
-    prefix: str
+    path: str
 
 
 def base_of(url: str) -> Base:
@@ -35,10 +35,8 @@ def base_of(url: str) -> Base:
             hint=msg("Take them out, and name the key's place: key: {{env: NAME}}."),
         )
     tls = parts.scheme == "https"
-    path = parts.path.rstrip("/")
-    prefix = path.removesuffix("/v1") if path.endswith("/v1") else path
     assert parts.hostname is not None
-    return Base(parts.hostname, port or (443 if tls else 80), tls, prefix)
+    return Base(parts.hostname, port or (443 if tls else 80), tls, parts.path.rstrip("/"))
 
 
 def _no_url(url: str) -> UsageError:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Iterable, Mapping
-from urllib.parse import urlsplit
+from collections.abc import Iterable, Mapping, Sequence
 
 from trimtab.errors import UsageError
+from trimtab.gateway.addresses import base_of
 from trimtab.gateway.config import PROTOCOLS, BackEndConfig, Config, TargetConfig
 from trimtab.gateway.outbound import Address
 from trimtab.gateway.paths import bases
@@ -33,17 +32,17 @@ class Fleet:
         A back end whose name and address stay keeps its connections and what is known of its health. One that leaves
         gets no new request; what it answers now goes on.
         """
-        addresses = {name: address_of(name, c.url) for name, c in config.back_ends.items()}
-        fixed = {n: _fixed(n, addresses[n][0], c.kind, keys.get(n, "")) for n, c in config.back_ends.items()}
-        for name in [n for n, b in self.back_ends.items() if addresses.get(n, (None,))[0] != b.address]:
+        urls = {name: base_of(c.url) for name, c in config.back_ends.items()}
+        addresses = {name: Address(base.host, base.port, base.tls) for name, base in urls.items()}
+        fixed = {n: _fixed(n, addresses[n], c.kind, keys.get(n, "")) for n, c in config.back_ends.items()}
+        for name in [n for n, b in self.back_ends.items() if addresses.get(n) != b.address]:
             self.back_ends.pop(name).pool.retire()
             self._listed.pop(name, None)
         for name, c in config.back_ends.items():
-            address, path = addresses[name]
             back_end = self.back_ends.get(name)
             if back_end is None:
-                back_end = self.back_ends[name] = BackEnd(name, address)
-            base, bare = bases(path)
+                back_end = self.back_ends[name] = BackEnd(name, addresses[name])
+            base, bare = bases(urls[name].path)
             back_end.set(
                 base=base, bare=bare, fixed=fixed[name], kind=c.kind, weight=c.weight, bounds=c.bounds,
                 speaks=frozenset(c.protocols) if c.protocols is not None else PROTOCOLS[c.kind],
@@ -68,20 +67,23 @@ class Fleet:
                 if (back_end, model) not in named:
                     unnamed.setdefault(model, []).append(TargetConfig(back_end, model))
         for name, m in config.models.items():
-            own = m.targets or unnamed.get(name, ())
-            falls = [(other, config.models[other].targets) for other in m.fall_back if other in config.models]
-            levels = [(name, own), *falls]
+            levels = [(other, self._own(other, unnamed)) for other in _chain(name, config)]
             routes[name] = Route(
                 name, (self._targets(model, targets, at) for at, (model, targets) in enumerate(levels)),
                 affine=m.choose == "prefix-affine", hedge_after=m.hedge_after, long_prompt_bytes=m.long_prompt_bytes,
             )  # fmt: skip
-            entries[name] = self._entry((t.back_end, t.model or name) for t in own)
+            entries[name] = self._entry((t.back_end, t.model or name) for t in levels[0][1])
         for name, found in unnamed.items():
             if name not in routes:
                 routes[name] = Route(name, [self._targets(name, found, 0)])
                 entries[name] = self._entry((t.back_end, name) for t in found)
         self.routes = Routes(routes, self._between, entries)
         return self.routes
+
+    def _own(self, name: str, unnamed: Mapping[str, Sequence[TargetConfig]]) -> Sequence[TargetConfig]:
+        """A model's replicas: those of its entry, else whoever lists it."""
+        entry = self._config.models.get(name)
+        return entry.targets if entry is not None and entry.targets else unnamed.get(name, ())
 
     def _targets(self, model: str, targets: Iterable[TargetConfig], level: int) -> list[Target]:
         return [Target(self.back_ends[t.back_end], t.model or model, t.weight, level) for t in targets]
@@ -93,21 +95,15 @@ class Fleet:
         return {**told[0], **({"max_model_len": min(lengths)} if lengths else {})} if told else {}
 
 
-def address_of(name: str, url: str) -> tuple[Address, str]:
-    """Where a back end listens, and its URL's path. UsageError naming the back end."""
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = 0
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or parts.query or parts.fragment:
-        raise UsageError(
-            msg("back end {name}: {url} is no URL of a server", name=name, url=url),
-            hint=msg("Write it as http://HOST:PORT or https://HOST/v1, without a query."),
-        )
-    context = ssl.create_default_context() if parts.scheme == "https" else None
-    usual = 443 if context is not None else 80
-    return Address(parts.hostname, port or usual, context is not None), parts.path
+def _chain(name: str, config: Config) -> list[str]:
+    """The model, then its fall-backs and in turn theirs; each once."""
+    found, waiting = [name], list(config.models[name].fall_back)
+    while waiting:
+        following = waiting.pop(0)
+        if following not in found:
+            found.append(following)
+            waiting = [*(config.models[following].fall_back if following in config.models else ()), *waiting]
+    return found
 
 
 def _fixed(name: str, address: Address, kind: str, key: str) -> bytes:

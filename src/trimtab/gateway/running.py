@@ -13,9 +13,10 @@ import uvloop
 from trimtab.errors import TrimtabError
 from trimtab.gateway.admission import Keys
 from trimtab.gateway.app import serve
-from trimtab.gateway.assembly import Assembled, assemble
 from trimtab.gateway.config import Config
+from trimtab.gateway.fleet import Fleet
 from trimtab.gateway.front import Front
+from trimtab.gateway.provider_keys import secrets_of
 from trimtab.gateway.setup import Setup, load
 from trimtab.gateway.usage import Ledger
 from trimtab.messages import Message, msg
@@ -29,8 +30,8 @@ class Serving:
     def __init__(self, setup: Setup, config: Config, keys: Keys, ledger: Ledger, say: Say) -> None:
         self._setup, self._say = setup, say
         self.config = config
-        self._assembled = Assembled()
-        self.front = Front(keys, self._assembled.routes, ledger)
+        self.fleet = Fleet()
+        self.front = Front(keys, self.fleet.routes, ledger)
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._use(config)
 
@@ -74,8 +75,7 @@ class Serving:
             self._say(msg("reloaded: {n} models", n=len(self.front.routes.names)))
 
     def _use(self, config: Config) -> None:
-        self._assembled = assemble(config, {}, _no_store, self._assembled)
-        self.front.routes = self._assembled.routes
+        self.front.routes = self.fleet.apply(config, secrets_of(config, _no_store))
         self.config = config
 
 
