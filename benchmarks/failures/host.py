@@ -8,6 +8,8 @@ import resource
 import models as m
 from case import in_cgroup, in_pids_cgroup, limit, serve
 
+NO_KV_SPACE = {"VLLM_CPU_KVCACHE_SPACE": "UNSET"}  # it is stronger than --kv-cache-memory-bytes
+
 HOST = (
     serve("env-value", "variable-invalid", "a word for a number", env={"VLLM_CPU_KVCACHE_SPACE": "lots"}),
     serve(
@@ -31,8 +33,9 @@ HOST = (
         "4M",
         "--max-model-len",
         "8192",
+        env=NO_KV_SPACE,
     ),
-    serve("kv-none", "no-kv-blocks", "KV space for not one block", "--kv-cache-memory-bytes", "1K"),
+    serve("kv-none", "no-kv-blocks", "KV space for not one block", "--kv-cache-memory-bytes", "1K", env=NO_KV_SPACE),
     serve("files-few", "process-limit-too-low", "a limit of 64 open files", before=limit(resource.RLIMIT_NOFILE, 64)),
     serve(
         "processes-few",

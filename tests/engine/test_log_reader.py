@@ -217,3 +217,23 @@ def test_a_word_longer_than_any_path_is_cut_in_its_middle() -> None:
     path = f"/models/{'a' * 255}/config.json"
     (entry,) = read_log([f"OSError: {path} is damaged\n".encode()]).entries
     assert path in entry.text
+
+
+def test_a_traceback_without_its_head_goes_with_its_exception() -> None:
+    log = b'  File "a.py", line 7, in load_model\n    raise ValueError(x)\nValueError: no weights\n'
+    (entry,) = read_log([log]).entries
+    assert (entry.kind, entry.line, entry.text) == (EntryKind.EXCEPTION, 3, "ValueError: no weights")
+    assert entry.frames == ('File "a.py", line 7, in load_model', "raise ValueError(x)")
+
+
+def test_frames_that_no_exception_follows_are_plain_lines() -> None:
+    log = (
+        b'Thread 0x7f (most recent call first):\n  File "a.py", line 7, in wait\n  File "b.py", line 1, in run\nready\n'
+    )
+    assert [(e.kind, e.line) for e in read_log([log]).entries] == [(EntryKind.PLAIN, n) for n in (1, 2, 3, 4)]
+
+
+def test_an_assertion_without_words_says_what_was_asserted() -> None:
+    log = b'Traceback (most recent call last):\n  File "a.py", line 7, in f\n    assert x % 4 == 0\nAssertionError\n'
+    (entry,) = read_log([log]).entries
+    assert entry.text == "AssertionError: assert x % 4 == 0"

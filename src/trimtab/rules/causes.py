@@ -187,7 +187,7 @@ class Cause(StrEnum):
     ENTRYPOINT_WRONG = "entrypoint-wrong"
     # An environment variable that once was: nothing reads it.
     VARIABLE_REMOVED = "variable-removed"
-    # A variable's value is refused, or its name misspelt.
+    # A variable's value is refused (also its default, here), or its name misspelt.
     VARIABLE_INVALID = "variable-invalid"
     # The port, of the API or between processes, is in use.
     PORT_TAKEN = "port-taken"

@@ -280,6 +280,7 @@ RULES: dict[str, str] = {
     "LOG311": "log.extension_of_another_torch",
     "LOG312": "log.package_missing_or_unfit",
     "LOG313": "log.engine_generation",
+    "LOG314": "log.workers_forked_after_cuda",
     "LOG401": "log.port_taken",
     "LOG402": "log.address_not_bindable",
     "LOG403": "log.cache_not_writable",

@@ -25,6 +25,8 @@ CONTINUED = 8
 """Lines that an exception's text may go on for."""
 _FIRST_FRAMES, _LAST_FRAMES = 20, 60
 _FRAME = re.compile(r"File \"|\^|~|\.\.\. ?$|\[Previous line repeated")
+_BEHEADED = re.compile(r" +File \".+\", line \d+, in ")
+"""A traceback whose first line was cut off begins so."""
 _LEVELS = ("DEBUG ", "INFO ", "WARNING ")
 """How a line of the logger begins that was cut within its prefix."""
 _DIGITS = str.maketrans("", "", "0123456789")
@@ -35,15 +37,26 @@ class _Open:
 
     def __init__(self, number: int, event: LogEvent) -> None:
         self.line, self.event = number, event
+        self.beheaded = _BEHEADED.match(event.text) is not None
         self.frames: list[str] = []
         self.parts: list[str] = []
+        self.lines: list[tuple[int, str]] = []
 
-    def frame(self, text: str) -> None:
+    def frame(self, number: int, text: str) -> None:
+        if self.beheaded and len(self.lines) <= _FIRST_FRAMES + _LAST_FRAMES:
+            self.lines.append((number, text.strip()))
         frame = text.strip()
         if frame.strip("^~"):
             self.frames.append(frame)
         if len(self.frames) > 2 * (_FIRST_FRAMES + _LAST_FRAMES):
             del self.frames[_FIRST_FRAMES:-_LAST_FRAMES]
+
+    @property
+    def text(self) -> str:
+        """What the exception says; of an assertion without words the code that was asserted."""
+        text = " ".join(self.parts)
+        bare = text.rstrip(": ") == "AssertionError" and self.frames and self.frames[-1].startswith("assert ")
+        return f"AssertionError: {self.frames[-1]}" if bare else text
 
     def goes_on(self, event: LogEvent) -> bool:
         """Whether the line belongs to the exception's text: its report by pydantic, its further sentences."""
@@ -93,12 +106,15 @@ class Entries:
                 held.parts.append(event.text.strip())
                 return
             if not held.parts:
-                held.frame(event.text)
+                held.frame(number, event.text)
                 return
         if held is not None:
             self._close(key)
         if event.text.startswith("Traceback"):
             self._open[key] = _Open(number, event)
+        elif _BEHEADED.match(event.text):
+            self._open[key] = opened = _Open(number, event)
+            opened.frame(number, event.text)
         elif not begins:
             self._keep(EntryKind.PLAIN, number, event.text.strip(), key)
 
@@ -113,7 +129,10 @@ class Entries:
     def _close(self, key: tuple[str, int, str]) -> None:
         held = self._open.pop(key)
         if held.parts:
-            self._keep(EntryKind.EXCEPTION, held.line, " ".join(held.parts), key, held.frames)
+            self._keep(EntryKind.EXCEPTION, held.line, held.text, key, held.frames)
+        elif held.beheaded:  # a dump of stacks, or a text that only looks like one: no failure is told
+            for line, text in held.lines:
+                self._keep(EntryKind.PLAIN, line, text, key)
         elif held.frames:
             self._keep(EntryKind.ERROR, held.line, f"Traceback: {held.frames[-1]}", key, held.frames)
 

@@ -29,6 +29,9 @@ PATTERNS = (
     r"(?:no|missing|empty|without|invalid) choices|choices (?:field )?(?:is |was )?(?:missing|empty|not found)",
     r"missing field `choices`",
     r"list index out of range.{0,80}choices|choices\[0\].{0,200}list index out of range",
+    r"null value for [`'\"]?choices|No generations? (?:chunks )?(?:were|was|found)",
+    r"validation errors? for (?:(?:Chat)?Generation(?:Chunk)?|AIMessage(?:Chunk)?|CompletionResponse|ChatResponse)\b",
+    r"'str' object has no attribute '(?:model_dump|dict|generations)'",
     r"did not provide any assistant messages|model returned (?:an )?(?:empty|no) (?:response|message)",
 )
 

@@ -20,7 +20,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PATTERNS = (
     r"missing an? ['\"]https?://|unsupported protocol ['\"]\S|UnsupportedProtocol",
-    r"No connection adapters were found|Invalid(?:URL|Schema)\b|MissingSchema|No scheme supplied|No host supplied",
+    r"No connection adapters were found|Invalid(?:URL|Schema)\b(?!: Missing dependencies)|"
+    r"MissingSchema|No scheme supplied|No host supplied",
     r"Failed to parse URL|ERR_INVALID_URL|Only absolute URLs are supported|invalid port|relative URL without a "
     r"base|unsupported protocol scheme",
 )

@@ -29,6 +29,8 @@ PATTERNS = (
     r"max_tokens must be at least 1, got 0",
     r"invalid value for ['\"`]?(?!tool_choice)\w+",
     r"logit_bias .{0,40}(?:vocab|out of)",
+    r"(?:BadRequestError|Error code: 400).{0,120}(?:Unterminated string starting at|Invalid \\+escape|Extra data|"
+    r"Expecting (?:value|property name|'[,:]' delimiter))",
     r"cannot be set to True.{0,80}continue_final_message",
 )
 WEAK = (

@@ -11,12 +11,14 @@ Sources: ECMAScript JSON.parse (V8, SpiderMonkey), Python's json, Go's encoding/
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trimtab.engine.api import is_html
 from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.client.context import LIKELY, POSSIBLE, ClientContext
+from trimtab.rules.client.statements import Statement
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PATTERNS = (
@@ -59,11 +61,19 @@ def check(context: ClientContext) -> Iterator[Finding]:
         if page or answer.location:
             yield context.finding(answer, _message(answer.location), LIKELY)
             return
-    hit = context.said(*PATTERNS)
-    if hit is not None and not context.probed:
-        yield context.finding(hit, _message(""), POSSIBLE if context.with_status(502, 503, 504) else LIKELY)
-    elif not context.probed and (hit := context.said(*WEAK)):
-        yield context.finding(hit, _message(""), POSSIBLE)
+    hit, confidence = context.said(*PATTERNS), POSSIBLE if context.with_status(502, 503, 504) else LIKELY
+    if hit is None:
+        hit, confidence = context.said(*WEAK), POSSIBLE
+    if hit is not None and not context.probed and not _read_by_server(hit.statement):
+        yield context.finding(hit, _message(""), confidence)
+
+
+def _read_by_server(statement: Statement) -> bool:
+    """Whether vLLM itself read what was no JSON: a request that it refused, or text that the model wrote."""
+    return statement.status in (400, 422) or _LOGGED.search(statement.text) is not None
+
+
+_LOGGED = re.compile(r"\b(?:ERROR|WARNING) \d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? (?:\[\S+\.py:\d+\]|\S+\.py:\d+\])")
 
 
 RULE = Rule(

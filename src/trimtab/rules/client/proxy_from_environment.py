@@ -25,7 +25,8 @@ PATTERNS = (
     r"tunnel connection failed|CONNECT tunnel failed",
     r"407 Proxy Authentication|proxy authentication required",
     r"\bsquid\b|privoxy|X-Squid",
-    r"'socksio' package is not installed|unknown scheme for proxy|Missing dependencies for SOCKS",
+    r"'socksio' package is not installed|unknown scheme for proxy|Missing dependencies for SOCKS|"
+    r"Proxy URL had (?:no|unsupported) scheme|Proxy protocol must be either",
     r"Uses proxy env variable",
 )
 LOOPBACK = re.compile(r"//(?:127\.|localhost|\[::1\])")

@@ -55,6 +55,7 @@ _TELLING = re.compile(
 )
 
 
+_PARSER = re.compile(r"vllm/.*(?:tool_parsers?|reasoning)/\w+\.py")
 _UNAUTHORISED = re.compile(r"\{[\"']error[\"']: ?[\"']Unauthorized[\"']\}")
 """vLLM's whole body of a 401."""
 
@@ -124,6 +125,8 @@ def statements_of_log(log: Log) -> tuple[Statement, ...]:
         return read_statements(log.tail)
     found: dict[str, Statement] = {}
     for entry in log.of(EntryKind.EXCEPTION, EntryKind.ERROR, EntryKind.PLAIN):
+        if any(_PARSER.search(frame) for frame in entry.frames):
+            continue  # the model's text, which the server's own parser could not read
         for text in (*entry.frames, entry.text):
             if text and _TELLING.search(text[:MOST_LINE]):
                 statement = _statement(text[:MOST_LINE], entry.line)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import EVERYWHERE, LIKELY, POSSIBLE, LogContext
+from trimtab.rules.log.context import EVERYWHERE, LIKELY, POSSIBLE, Hit, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -25,7 +25,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"RPC call to (?P<method>\w+) timed out",
         r"No heartbeat received from \w+|Engine iteration timed out|one or more ranks timed out during",
         r"Engine loop .*(?:hang|stuck)",
-    )
+    ) or _late_and_dead(context)
     block = context.first(
         r"No available (?:shared memory broadcast )?block found in (?P<s>\d+) second", kinds=EVERYWHERE
     )
@@ -42,6 +42,12 @@ def check(context: LogContext) -> Iterator[Finding]:
         LIKELY if hit else POSSIBLE,
         severity=None if hit else Severity.WARNING,
     )
+
+
+def _late_and_dead(context: LogContext) -> Hit | None:
+    """V0's engine dies of its own iteration's time-out, which only the traceback above the last word names."""
+    late = context.first(r"^(?:asyncio\.(?:exceptions\.)?)?TimeoutError\b")
+    return late if late and context.first(r"AsyncEngineDeadError: Task finished unexpectedly") else None
 
 
 RULE = Rule(

@@ -28,7 +28,8 @@ SAYS = (
     ),
     r"error: argument (?:-\w+(?: \S+)?/)?--(?P<flag>[\w.-]+)[^:]*: (?P<why>(?!not allowed with).+)",
     (
-        r"validation errors? for (?P<config>\w+) (?P<flag>[a-z]\w*)[\w.,\[\]]* +(?P<why>(?:Input should|"
+        r"validation errors? for (?!(?:Chat)?Generation|AIMessage|Chat\w*Message|Completion|Chat\w*Response)"
+        r"(?P<config>\w+) (?P<flag>[a-z]\w*)[\w.,\[\]]* +(?P<why>(?:Input should|"
         r"Unexpected keyword|Extra inputs|Field required|Value error,|String should|Unable to)[^\[]*)"
     ),
     r"(?P<why>GPU memory utilization must be (?:less|greater) than[^.]*\.\d*\.? ?(?:Got [\d.]+)?)",

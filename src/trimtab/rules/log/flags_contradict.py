@@ -38,6 +38,7 @@ SAYS = (
         r"supported with)"
     ),
     r"cannot be used (?:with|together)|Cannot set both|cannot both be True",
+    r"limit_mm_per_prompt`? is only supported for multimodal",
 )
 
 

@@ -25,6 +25,7 @@ SAYS = (
     r"GGUF model with architecture (?P<name>\S+) is not supported",
     r"Unknown gguf model_type:? (?P<name>\S+)",
     r"Failed to map GGUF parameters",
+    r"^ValueError: Architecture (?P<name>[\w.-]+) not supported$",
     r"Can't get gguf config for (?P<name>\S+?)\.?$",
     r"[Aa]rchitecture (?P<name>\S+) (?:is )?not supported.{0,40}(?:gguf|GGUF)",
 )

@@ -18,11 +18,14 @@ from trimtab.rules.causes import Cause
 from trimtab.rules.log.context import LIKELY, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
+MOST_SHOWN = 120
+
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"illegal memory access|device-side assert triggered|misaligned address|unspecified launch failure|an illegal "
-        r"instruction was encountered|CUDA_ERROR_ILLEGAL_ADDRESS|warp illegal"
+        r"instruction was encountered|CUDA_ERROR_ILLEGAL_ADDRESS|warp illegal",
+        r"\.cuh?:\d+: .{0,200}\bAssertion `.{1,200}` failed",
     )
     if hit is None:
         return
@@ -32,7 +35,7 @@ def check(context: LogContext) -> Iterator[Finding]:
             "a kernel failed on the card ({what}); the traceback points elsewhere: CUDA_LAUNCH_BLOCKING=1 "
             "shows the kernel",
             zh="显卡上的内核出错（{what}）；调用栈指向的位置不准确：用 CUDA_LAUNCH_BLOCKING=1 可以看到出错的内核",
-            what=hit.match[0],
+            what=hit.match[0][-MOST_SHOWN:],
         ),
         LIKELY,
     )

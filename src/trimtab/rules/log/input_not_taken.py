@@ -22,8 +22,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
     (
-        r"[Nn]ot a multimodal model|[Tt]he model is not multimodal|are only supported for multimodal|is only "
-        r"supported for multimodal models"
+        r"[Nn]ot a multimodal model|[Tt]he model is not multimodal|are only supported for multimodal|"
+        r"(?<!limit_mm_per_prompt)(?<!limit_mm_per_prompt`) is only supported for multimodal models"
     ),
     (
         r"(?:does not|doesn't) support (?:image|audio|video|multi-?modal)\b|Unknown part type: \w+|Unsupported "

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
+ENDS = (r"Loading lora (?P<name>\S+) failed",)
+"""What the worker says last, whatever the reason: also of an adapter that does not fit."""
 SAYS = (
-    r"Loading lora (?P<name>\S+) failed",
     r"No adapter found for (?P<name>\S+)",
     r"doesn't contain tensors",
     (
@@ -35,7 +36,7 @@ SAYS = (
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    found = words.best(context, (SURE, SAYS))
+    found = words.best(context, (SURE, SAYS), (LIKELY, ENDS))
     if found is not None:
         hit, confidence = found
         message = msg("the adapter cannot be loaded: {said}", zh="无法加载适配器：{said}", said=words.said(hit))

@@ -40,12 +40,13 @@ SAYS = (
     ),
     r"`pip install '?(?P<name>(?!ray\b|vllm|httpx\[socks)[\w\[\]>=<.-]+)'?`",
     (
-        r"'(?P<name>(?!ray|socksio)\w[\w-]*)' is not installed|(?P<package>(?!Ray|ray)\w[\w-]*) (?:module|package|"
+        r"'(?P<name>(?!ray|socksio)\w[\w-]*)'(?: (?:package|module|library))? is not installed|"
+        r"(?P<package>(?!Ray|ray)\w[\w-]*) (?:module|package|"
         r"library) (?:was not found|is not installed|could not be (?:found|imported))"
     ),
     (
-        r"[Pp]ackage '?(?P<name>(?!vllm)[\w-]+)'? (?:is not installed|not found)|(?P<package>(?!Ray\b|"
-        r"ray\b)\w[\w-]+) is not installed\b"
+        r"[Pp]ackage '?(?P<name>(?!vllm)[\w-]+)'? (?:is not installed|not found)|\b(?P<package>(?!Ray\b|"
+        r"ray\b|(?:package|module|library) )\w[\w-]+) is not installed\b"
     ),
     r"(?P<name>\w[\w-]*) version is wrong",
     (

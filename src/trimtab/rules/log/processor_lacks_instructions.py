@@ -21,6 +21,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
     r"[Ii]llegal instruction",
+    r"Unable to get JIT kernel for brgemm",
     r"\bSIGILL\b|exit ?code:? -4\b",
     (
         r"(?:requires?|needs?|not support\w*).{0,40}\b(?:AVX-?512|AVX-?2|AMX|avx512\w*)\b|\b(?:AVX-?512|avx512\w*|"

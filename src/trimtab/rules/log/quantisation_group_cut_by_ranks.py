@@ -31,10 +31,12 @@ OWN = (
 )
 """What quantisation methods of their own say."""
 ALIGNED = r"(?:input|output) size is not aligned with the quantized weight shape"
+ASSERTED = r"^AssertionError: assert \w+ % (?:\w+\.)*(?:scales?|group_size|pack_factor|block_\w+|tile_\w+)\b.*== 0"
+"""Marlin's checks have no words of their own."""
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(BLOCK, ALIGNED, OWN)
+    hit = context.first(BLOCK, ALIGNED, OWN, ASSERTED)
     if hit is None:
         return
     told = hit.match.groupdict()

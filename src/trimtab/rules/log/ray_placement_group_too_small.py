@@ -22,6 +22,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"number of required \w+s exceeds the total number of available \w+s in the placement group(?:\. "
         r"*Required number of devices: (?P<need>\d+)\. *Total number of devices: (?P<have>\d+))?",
+        r"Placement group bundle cannot have more than 1 \w+",
         r"placement group.*(?:too small|not enough bundles|insufficient)|bigger than a reserved number of",
     )
     if hit is None:

@@ -39,8 +39,9 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"peer access is not supported|cudaErrorPeerAccess\w+|P2P.*not "
         r"(?:supported|available).*(?:between|fail)|NET/IB.*(?:failed|error)|ibv_\w+ failed",
+        r"NCCL WARN P2P is disabled between NVLINK connected|NCCL WARN (?:cuda|hip)Ipc\w+ failed|p2p\.cc:\d+ NCCL WARN",
     )
-    if hit is not None:
+    if hit is not None and not context.facts.served:
         yield context.finding(hit, REFUSED, LIKELY)
         return
     last = context.last(r"vLLM is using nccl==|Init(?:ializing)? NCCL|ncclCommInitRank")
