@@ -32,4 +32,5 @@ def model(tmp_path: Path) -> Path:
     directory = tmp_path / "models" / "tiny-llama"
     directory.mkdir(parents=True)
     (directory / "config.json").write_text(json.dumps(CONFIG))
+    (directory / "pytorch_model.bin").write_bytes(b"weights")
     return directory

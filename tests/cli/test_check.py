@@ -72,6 +72,32 @@ def test_pointers_instead_of_weights(home: Path, model: Path, python: Path) -> N
     assert "HST205" in codes(done)
 
 
+@pytest.mark.parametrize(
+    ("files", "flags", "absent"),
+    [
+        ((), (), "config.json, weights (*.safetensors, *.bin, *.pt)"),
+        (("config.json", "optimizer.pt"), (), "weights (*.safetensors, *.bin, *.pt)"),
+        (("model.safetensors",), (), "config.json"),
+        (("model.safetensors", "config.json"), (), ""),
+        (("consolidated.safetensors", "params.json"), (), ""),
+        (("model-Q4_K_M.gguf",), (), ""),
+        (("config.json",), ("--load-format", "dummy"), ""),
+        (("pytorch_model.bin",), ("--hf-config-path", "org/base"), ""),
+    ],
+)
+def test_a_directory_that_is_no_model(
+    home: Path, python: Path, files: tuple[str, ...], flags: tuple[str, ...], absent: str
+) -> None:
+    empty = home / "no-model"
+    empty.mkdir(parents=True)
+    for name in files:
+        (empty / name).write_text("{}")
+    done = trimtab(home, "check", "--engine-python", str(python), "--json", "--", "vllm", "serve", str(empty), *flags)
+    said = [f["message"] for f in json.loads(done.stdout)["findings"] if f["code"] == "HST210"]
+    assert [text.partition(" holds no ")[2].partition(": name")[0] for text in said] == ([absent] if absent else [])
+    assert done.returncode == (1 if absent else done.returncode)
+
+
 def limited() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))

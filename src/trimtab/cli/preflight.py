@@ -19,7 +19,7 @@ from trimtab.facts.host import GIB, HostRecord, Packages, PortHolder, Wanted
 from trimtab.facts.probe.engine_packages import read_packages
 from trimtab.facts.probe.gpus import read_gpus
 from trimtab.facts.probe.hub_settings import hub_from_environment
-from trimtab.facts.probe.places import pointers_in, weight_bytes
+from trimtab.facts.probe.places import absent_in, pointers_in, weight_bytes
 from trimtab.facts.probe.preflight import Asked, look
 from trimtab.messages import msg
 from trimtab.plan.memory.versions import default_utilization
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from trimtab.supervisor.environments import Engine
 
 SWAP_USED_UNTIL = (0, 11)
+WEIGHTS_HERE = ("auto", "hf", "pt", "safetensors")
+"""Values of --load-format that read the weights from files of these names in the model's directory."""
 CPU_SPACE = "VLLM_CPU_KVCACHE_SPACE"
 
 
@@ -103,7 +105,17 @@ def wanted_of(
         cache_bytes=_cache_bytes(command, os.environ, version) if on_cpu else 0,
         from_hub=model is not None and not local and not model.startswith((".", "/", "~")),
         pointers=pointers_in(directory) if directory is not None and local else (),
+        absent=_absent(command, directory) if directory is not None and local else (),
         on_cpu=on_cpu,
+    )
+
+
+def _absent(command: LaunchCommand, directory: Path) -> tuple[str, ...]:
+    """What the directory lacks and the command does not take from elsewhere."""
+    return absent_in(
+        directory,
+        config=command.get("hf-config-path") is None,
+        weights=command.get("load-format") in (None, *WEIGHTS_HERE),
     )
 
 

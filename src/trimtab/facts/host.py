@@ -82,6 +82,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     cached: bool | None = None  # whole in the hub's cache
     gated: bool | None = None
     pointers: tuple[str, ...] = ()  # files of the model that are Git LFS pointers
+    absent: tuple[str, ...] = ()  # what the model's directory lacks
     on_cpu: bool = False
 
 

@@ -166,6 +166,7 @@ RULES: dict[str, str] = {
     "HST207": "host.hub_offline_without_model",
     "HST208": "host.weights_on_network_filesystem",
     "HST209": "host.hub_token_missing",
+    "HST210": "host.model_directory_incomplete",
     "HST301": "host.port_taken",
     "HST302": "host.proxy_catching_loopback",
     "HST303": "host.clock_behind",

@@ -44,6 +44,25 @@ def pointers_in(directory: Path) -> tuple[str, ...]:
         return ()
 
 
+def absent_in(directory: Path, *, config: bool = True, weights: bool = True) -> tuple[str, ...]:
+    """What of a model is not in its directory: its `config`, its `weights`; () where it cannot be read.
+
+    A GGUF file is both. vLLM 0.33's transformers_utils/config.py takes params.json for Mistral's own config.
+    """
+    try:
+        names = [entry.name for entry in directory.iterdir()]
+    except OSError:
+        return ()
+    if any(name.endswith(".gguf") for name in names):
+        return ()
+    found = []
+    if config and not {"config.json", "params.json"} & set(names):
+        found.append("config.json")
+    if weights and not weight_files(RepoFile(name) for name in names):
+        found.append("weights (*.safetensors, *.bin, *.pt)")
+    return tuple(found)
+
+
 def weight_bytes(directory: Path) -> int | None:
     """Bytes of the weights that vLLM would load; None where there are none to read."""
     try:
