@@ -136,6 +136,7 @@ class FakeServer:
             f"vllm:num_preemptions_total{{{labels}}} {n * self.knobs.preemptions_per_request}",
             f'vllm:request_success_total{{{labels},finished_reason="length"}} {n}',
             f'vllm:request_success_total{{{labels},finished_reason="error"}} {n * self.knobs.errors_per_request}',
+            f"vllm:num_requests_running{{{labels}}} {self.seen.streams}",
             f"vllm:kv_cache_usage_perc{{{labels}}} 0.25",
             'vllm:cache_config_info{block_size="16",gpu_memory_utilization="0.9",num_gpu_blocks="96"} 1.0',
         ]

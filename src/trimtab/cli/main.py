@@ -30,6 +30,7 @@ VERBS: dict[str, str] = {
     "engine": "trimtab.cli.engine:app",
     "plan": "trimtab.cli.plan:run",
     "verify": "trimtab.cli.verify:run",
+    "bench": "trimtab.cli.bench:run",
     "ps": "trimtab.cli.ps:run",
     "logs": "trimtab.cli.logs:run",
     "history": "trimtab.cli.history:run",

@@ -158,3 +158,26 @@ StoreUrl = Annotated[
 BackEndUrls = Annotated[
     list[str] | None, typer.Option("--back-end", metavar="URL", help="Base URL of a vLLM server; may be repeated.")
 ]
+ServerUrl = Annotated[str, typer.Argument(metavar="URL", help="Base URL of the server, with or without /v1.")]
+Rate = Annotated[
+    float | None, typer.Option("--rate", min=0.001, help="Requests a second, whatever is still running (open loop).")
+]
+Arrivals = Annotated[str, typer.Option("--arrivals", help="With --rate: poisson or constant.")]
+Replay = Annotated[
+    Path | None, typer.Option("--replay", help="A trace of requests, JSON Lines with times, lengths or prompts.")
+]
+Requests = Annotated[int | None, typer.Option("--requests", min=1, help="Requests to send; default: 100.")]
+LoadSeconds = Annotated[float | None, typer.Option("--duration", min=0.1, help="Seconds after which none is begun.")]
+InputLengths = Annotated[str, typer.Option("--input", help="Tokens of a prompt: 512, 128:1024, lognormal:512:0.6.")]
+OutputLengths = Annotated[str, typer.Option("--output", help="Tokens of an answer, written like --input.")]
+PrefixTokens = Annotated[int, typer.Option("--prefix", min=0, help="Tokens at the start that prompts have in common.")]
+Prefixes = Annotated[int, typer.Option("--prefixes", min=1, help="How many different such starts there are.")]
+Turns = Annotated[int, typer.Option("--turns", min=1, help="Turns of a conversation, each with those before it.")]
+Images = Annotated[int, typer.Option("--images", min=0, help="Pictures in each prompt.")]
+Goodput = Annotated[
+    list[str] | None,
+    typer.Option("--goodput", help="A target in ms that good requests keep, e.g. ttft=500; may be repeated."),
+]
+Warmup = Annotated[int, typer.Option("--warmup", min=0, help="Requests before the clock starts.")]
+Seed = Annotated[int, typer.Option("--seed", help="What lengths and arrivals are drawn from.")]
+RowsFile = Annotated[Path | None, typer.Option("--rows", help="Write every request and figure here, as JSON Lines.")]

@@ -53,6 +53,11 @@ class EventStream:
         self._data: list[str] = []
         self._event = ""
 
+    @property
+    def between(self) -> bool:
+        """Whether nothing is kept of an event that has begun."""
+        return not self._pending and not self._data and not self._event and not self._after_cr
+
     def feed(self, piece: bytes) -> list[ServerSentEvent]:
         """The events that `piece` completes, in order."""
         if self._after_cr and piece:

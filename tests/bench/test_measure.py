@@ -1,0 +1,146 @@
+"""A load against servers that are good, wrong, half dead or lying, over real sockets."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.openai_server import Knobs, serving
+from trimtab.bench.endpoint import Target
+from trimtab.bench.load import Load, Shape, Wanted, read_lengths
+from trimtab.bench.measure import Measured, Plan, measure
+from trimtab.bench.wire import Bounds
+from trimtab.errors import UpstreamError, UsageError
+
+SHAPE = Shape(read_lengths("40"), read_lengths("5"))
+BOUNDS = Bounds(connect_s=5, first_s=5, between_s=0.5)
+
+
+def run(knobs: Knobs, shape: Shape = SHAPE, load: Load | None = None, trace: tuple[Wanted, ...] = ()) -> Measured:
+    with serving(knobs) as fake:
+        target = Target(fake.base_url, knobs.key)
+        return measure(Plan(target, shape, load or Load(4, requests=12), trace=trace, bounds=BOUNDS))
+
+
+def test_a_good_server_is_measured_with_its_own_counters_beside() -> None:
+    found = run(Knobs(key="sk-1"))
+    assert (found.summary.finished, found.summary.failed) == (12, {})
+    assert found.summary.prompt_tokens == 12 * 40  # by the server's own count
+    assert found.summary.completion_tokens == 12 * 5
+    assert found.exact_lengths
+    assert found.exact_output
+    assert found.outcome.notes == {}
+    assert found.summary.ttft is not None
+    assert found.summary.ttft.count == 12
+    assert found.outcome.looks
+
+
+def test_an_open_loop_sends_at_its_times() -> None:
+    found = run(Knobs(), load=Load(rate=40, arrivals="constant", requests=12))
+    sent = [r.sent_s for r in found.outcome.rows]
+    assert sent[-1] - sent[0] == pytest.approx(11 / 40, abs=0.1)
+    assert found.summary.late is not None
+
+
+def test_a_prefix_is_shared_and_the_rest_is_not() -> None:
+    with serving(Knobs()) as fake:
+        shape = Shape(read_lengths("80"), read_lengths("5"), prefix_tokens=30, prefixes=2)
+        found = measure(Plan(Target(fake.base_url), shape, Load(2, requests=8), bounds=BOUNDS))
+        texts = [b["messages"][0]["content"] for b in fake.seen.bodies if b.get("stream")]
+    assert {r.prompt_tokens for r in found.outcome.rows} == {80}
+    assert len({t[: len(t) // 4] for t in texts}) == 2
+    assert len(set(texts)) == 8
+
+
+def test_turns_carry_the_answers_before_them() -> None:
+    with serving(Knobs()) as fake:
+        shape = Shape(read_lengths("40"), read_lengths("5"), turns=3)
+        measure(Plan(Target(fake.base_url), shape, Load(1, requests=3), bounds=BOUNDS))
+        roles = [[m["role"] for m in b["messages"]] for b in fake.seen.bodies if b.get("stream")]
+    assert roles == [["user"], ["user", "assistant", "user"], ["user", "assistant", "user", "assistant", "user"]]
+
+
+def test_a_server_without_chat_is_asked_for_completions() -> None:
+    assert run(Knobs(chat=False)).summary.finished == 12
+
+
+def test_a_trace_is_replayed() -> None:
+    trace = (Wanted(0, 0, 5, 0.0, text="Hello there"), Wanted(1, 40, 5, 0.05, conversation=1))
+    assert run(Knobs(), trace=trace).summary.finished == 2
+
+
+TROUBLE = {
+    "500": (Knobs(fail_streams_above=1), {"error in the stream"}),
+    "cut": (Knobs(cut_streams=True), {"stream cut", "connection lost"}),
+    "hangs": (Knobs(hang_streams=True), {"timeout between chunks"}),
+    "dies": (Knobs(dies_after=6), {"connection refused", "connection lost", "no valid HTTP"}),
+}
+
+
+@pytest.mark.parametrize(("knobs", "kinds"), TROUBLE.values(), ids=TROUBLE)
+def test_what_goes_wrong_is_counted_by_its_kind(knobs: Knobs, kinds: set[str]) -> None:
+    found = run(knobs)
+    assert found.summary.failed
+    assert set(found.summary.failed) <= kinds
+
+
+def test_an_empty_answer_is_no_answer() -> None:
+    with pytest.raises(UpstreamError, match="short request"):
+        run(Knobs(answer=(), finish_reason=None))
+
+
+def test_without_usage_the_chunks_are_counted_and_that_is_said() -> None:
+    found = run(Knobs(usage=False))
+    assert found.outcome.notes == {"no usage": 12}
+    assert found.summary.uncounted == 12
+
+
+def test_a_request_longer_than_the_context_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(UsageError, match="longer than the model's context of 512"):
+        run(Knobs(), Shape(read_lengths("600"), read_lengths("5")))
+
+
+def test_a_prompt_too_short_for_its_prefix_is_refused() -> None:
+    with pytest.raises(UsageError, match="no room"):
+        run(Knobs(), Shape(read_lengths("40"), read_lengths("5"), prefix_tokens=60))
+
+
+def test_nobody_there_is_one_clear_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(UpstreamError, match=f"127.0.0.1:{port}"):
+        measure(Plan(Target(f"http://127.0.0.1:{port}"), SHAPE, Load(), bounds=BOUNDS))
+
+
+def test_ctrl_c_keeps_what_was_measured_and_marks_it(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    with serving(Knobs()) as fake:
+        words = ["bench", fake.base_url, "--duration", "600", "--concurrency", "2", "--input", "40", "--output", "5"]
+        child = subprocess.Popen(
+            [sys.executable, "-m", "trimtab", *words, "--rows", str(rows)], stdout=subprocess.PIPE, text=True
+        )
+        timer = threading.Timer(60, child.kill)
+        timer.start()
+        try:
+            while fake.seen.generations < 40:
+                assert child.poll() is None
+                fake.seen.streaming.wait(0.05)
+            child.send_signal(signal.SIGINT)
+            said, _ = child.communicate()
+        finally:
+            timer.cancel()
+            child.kill()
+    assert child.returncode == 130
+    assert "interrupted" in said
+    values = [json.loads(line) for line in rows.read_text().splitlines()]
+    assert values[0]["schema"] == "trimtab.bench/1"
+    assert values[-1]["interrupted"] is True
+    assert values[-1]["finished"] > 0
+    assert "sk-" not in rows.read_text()
