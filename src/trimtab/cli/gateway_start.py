@@ -10,6 +10,7 @@ from trimtab.gateway.admission import Key, Keys, hash_of
 from trimtab.gateway.running import Serving, run, say
 from trimtab.gateway.setup import Setup, listening_on, load
 from trimtab.gateway.usage import Record
+from trimtab.gateway.workers import supervise
 
 KEY_VARIABLE = "TRIMTAB_GATEWAY_KEY"
 
@@ -17,11 +18,21 @@ KEY_VARIABLE = "TRIMTAB_GATEWAY_KEY"
 def start(setup: Setup, workers: int) -> int:
     """Serve to the end; 0 when told to stop."""
     config = load(setup)
-    (listening,) = listening_on(config)
-    host, port = listening.getsockname()[:2]
+    sockets = listening_on(config, shared=workers)
+    host, port = sockets[0].getsockname()[:2]
     scheme = "https" if config.tls_certificate else "http"
     told = shown.serving(f"{scheme}://{host}:{port}", sorted(config.models), workers, lang())
-    run(lambda: Serving(setup, config, _keys(), _forget, say), listening, lambda: print(told, flush=True))
+    serving = lambda: Serving(setup, config, _keys(), _forget, say)  # noqa: E731
+    if workers == 1:
+        run(serving, sockets[0], lambda: print(told, flush=True))
+        return 0
+    supervise(
+        sockets,
+        lambda place: run(serving, place.listening, place.ready, place.parent),
+        drain_s=config.drain,
+        say=say,
+        all_ready=lambda: print(told, flush=True),
+    )
     return 0
 
 

@@ -35,15 +35,17 @@ class Serving:
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._use(config)
 
-    async def run(self, listening: socket.socket, ready: Callable[[], None]) -> None:
+    async def run(self, listening: socket.socket, ready: Callable[[], None], parent: int | None = None) -> None:
         """Serve until SIGTERM or SIGINT; then running requests are waited for, until a second one or the bound.
 
-        `ready` is called once signals are minded and connections taken.
+        `ready` is called once signals are minded and connections taken. `parent`: a pipe whose end is a signal too.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self.reload)
+        if parent is not None:
+            loop.add_reader(parent, self._orphaned, parent)
         served = loop.create_task(serve(self.front, listening, self._stop))
         ready()
         ended = loop.create_task(self._now.wait())
@@ -65,6 +67,10 @@ class Serving:
             self._now.set()
         self._stop.set()
 
+    def _orphaned(self, parent: int) -> None:
+        asyncio.get_running_loop().remove_reader(parent)
+        self.stop()
+
     def reload(self) -> None:
         """Read the configuration again; while it has faults the former stays in force."""
         try:
@@ -83,11 +89,13 @@ def _no_store(name: str) -> str:
     return ""
 
 
-def run(serving: Callable[[], Serving], listening: socket.socket, ready: Callable[[], None]) -> None:
+def run(
+    serving: Callable[[], Serving], listening: socket.socket, ready: Callable[[], None], parent: int | None = None
+) -> None:
     """Run one process's gateway to its end; `serving` makes it inside the loop."""
 
     async def main() -> None:
-        await serving().run(listening, ready)
+        await serving().run(listening, ready, parent)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())

@@ -1,0 +1,84 @@
+"""Workers on one port: shared out, started again, signalled together, none left behind."""
+
+import os
+import signal
+import socket
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from tests.gateway.process import Gateway, gateway, until
+
+CONFIG = "local: false\nback_ends:\n  b: {url: http://127.0.0.1:9}\nmodels:\n  m: {targets: [{back_end: b}]}\n"
+
+
+def workers(running: Gateway) -> list[psutil.Process]:
+    return psutil.Process(running.child.pid).children()
+
+
+def holders(port: int, inside: list[psutil.Process]) -> Counter[int]:
+    """Accepted connections of each process."""
+    return Counter(
+        process.pid
+        for process in inside
+        for found in process.net_connections("tcp")
+        if found.status == psutil.CONN_ESTABLISHED and found.laddr.port == port
+    )
+
+
+def test_connections_are_shared_out(tmp_path: Path) -> None:
+    with gateway(tmp_path, CONFIG, "--workers", "2") as running:
+        opened = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(64)]
+        inside = workers(running)
+        assert len(inside) == 2
+        until(lambda: sum(holders(running.port, inside).values()) == 64, "64 connections")
+        shares = holders(running.port, inside)
+        for one in opened:
+            one.close()
+        assert min(shares.values()) >= 10, shares
+
+
+def test_a_killed_worker_is_started_again(tmp_path: Path) -> None:
+    with gateway(tmp_path, CONFIG, "--workers", "2") as running:
+        before = {worker.pid for worker in workers(running)}
+        victim = min(before)
+        os.kill(victim, signal.SIGKILL)
+        running.said(rf"process {victim}\) ended with -9; it is started again")
+        until(lambda: len({w.pid for w in workers(running)} - {victim}) == 2, "a new worker")
+        for _ in range(20):
+            assert running.ask("GET", "/v1/models")[0] == 200
+
+
+def test_signals_reach_every_worker(tmp_path: Path) -> None:
+    with gateway(tmp_path, CONFIG, "--workers", "2") as running:
+        (tmp_path / "gateway.yaml").write_text(CONFIG.replace("  m:", "  n:"))
+        os.kill(running.child.pid, signal.SIGHUP)
+        running.said(r"(?s)reloaded: 1 models.*reloaded: 1 models")
+        assert all(b'"id":"n"' in running.ask("GET", "/v1/models")[2] for _ in range(10))
+    assert running.child.returncode == 0
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    with gateway(tmp_path, CONFIG, "--workers", "2") as running:
+        inside = workers(running)
+        running.child.kill()
+        running.child.wait(10)
+        assert psutil.wait_procs(inside, 10)[1] == []
+
+
+def test_workers_that_cannot_live_end_the_gateway(tmp_path: Path) -> None:
+    with gateway(tmp_path, CONFIG, "--workers", "2") as running:
+
+        def kill_all() -> bool:
+            if running.child.poll() is not None:
+                return True
+            with suppress(psutil.NoSuchProcess):
+                for worker in workers(running):
+                    worker.kill()
+            return False
+
+        until(kill_all, "the parent's end")
+    assert running.child.returncode == 2
+    running.said("the gateway's workers end as soon as they are started")
