@@ -49,9 +49,10 @@ class Reader:
         return found
 
     def _lines(self, piece: bytes) -> list[Event]:
-        if self._after_cr and piece:
-            self._after_cr = False
-            piece = piece[1:] if piece[:1] == b"\n" else piece
+        if not piece:
+            return []
+        if self._after_cr and piece[:1] == b"\n":
+            piece = piece[1:]
         found: list[Event] = []
         for line in piece.splitlines(keepends=True):  # of bytes: at LF, CR and CRLF only
             if line[-1:] not in (b"\n", b"\r"):

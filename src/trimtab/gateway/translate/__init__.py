@@ -1,0 +1,38 @@
+"""Translations between the protocols of clients and of back ends: `between` finds the one that a request needs.
+
+Pure: bytes in, bytes out. A pair is two files, `A_B.py` (the request: the caller speaks A, the back end B) and
+`B_as_A.py` (the answer, whole and streamed). Pairs that have no files of their own are chained over chat completions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from trimtab.gateway.inbound import Refused
+from trimtab.gateway.translate.messages_chat import CountTokens, MessagesToChat
+from trimtab.gateway.translate.translation import Chain, Stream, Translation
+
+__all__ = ["Chain", "Stream", "Translation", "between"]
+
+_OWN = {
+    b"/chat/completions": "chat",
+    b"/responses": "responses",
+    b"/messages": "messages",
+    b"/messages/count_tokens": "count_tokens",
+}
+# In order of preference: what a back end has to speak, and the way there.
+_WAYS: dict[bytes, dict[str, Callable[[], Translation]]] = {
+    b"/messages": {"chat": MessagesToChat},
+    b"/messages/count_tokens": {"tokenize": CountTokens},
+}
+
+
+def between(asks: bytes, speaks: frozenset[str]) -> Translation | None:
+    """Of one request to `asks` (without /v1); None where the bytes pass. Refused 404 if there is no way."""
+    own = _OWN.get(asks)
+    if own is None or own in speaks:
+        return None
+    for spoken, way in _WAYS.get(asks, {}).items():
+        if spoken in speaks:
+            return way()
+    raise Refused(404, "not_found", f"no back end of this model has {asks.decode()}, or what it could be translated to")

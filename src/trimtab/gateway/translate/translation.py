@@ -1,0 +1,228 @@
+"""What a translation is: one request's way from the caller's protocol to a back end's, and its answer's way back."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from trimtab.gateway import errors
+from trimtab.gateway.inbound import Refused
+from trimtab.gateway.translate import sse
+from trimtab.gateway.usage import Usage
+
+T = TypeVar("T")
+Fields = dict[str, msgspec.Raw]
+_fields = msgspec.json.Decoder(Fields)
+
+
+class Stream(Protocol):
+    """The way back of a streamed answer."""
+
+    usage: Usage | None  # what the back end has told so far
+
+    def feed(self, piece: bytes) -> bytes:
+        """What the caller is to get for the next bytes of the back end's stream, split anywhere."""
+
+    def end(self) -> bytes:
+        """What the caller is still to get when the back end's stream has ended."""
+
+
+class Translation(Protocol):
+    """Of one request: `request` is called first, then `answer`, `error` or `stream`."""
+
+    path: bytes  # what the back end is asked, without /v1
+
+    def request(self, body: bytes) -> bytes:
+        """The body for the back end. Refused 400 naming the field that cannot be carried."""
+
+    def answer(self, body: bytes) -> bytes:
+        """The caller's form of a whole answer. Refused 502 if it is none."""
+
+    def error(self, status: int, body: bytes) -> bytes:
+        """The caller's form of an answer that is not 200."""
+
+    def stream(self) -> Stream:
+        """For an answer that is a stream of events."""
+
+
+class Chain:
+    """Two translations as one: `near` is the caller's, `far` the back end's."""
+
+    def __init__(self, near: Translation, far: Translation) -> None:
+        self._near, self._far = near, far
+        self.path = far.path
+
+    def request(self, body: bytes) -> bytes:
+        """Through both."""
+        return self._far.request(self._near.request(body))
+
+    def answer(self, body: bytes) -> bytes:
+        """Back through both."""
+        return self._near.answer(self._far.answer(body))
+
+    def error(self, status: int, body: bytes) -> bytes:
+        """Back through both."""
+        return self._near.error(status, self._far.error(status, body))
+
+    def stream(self) -> Stream:
+        """Back through both, event by event."""
+        return _ChainStream(self._near.stream(), self._far.stream())
+
+
+class _ChainStream:
+    def __init__(self, near: Stream, far: Stream) -> None:
+        self._near, self._far = near, far
+        self.usage: Usage | None = None
+
+    def feed(self, piece: bytes) -> bytes:
+        told = self._near.feed(self._far.feed(piece))
+        self.usage = self._far.usage
+        return told
+
+    def end(self) -> bytes:
+        told = self._near.feed(self._far.end()) + self._near.end()
+        self.usage = self._far.usage
+        return told
+
+
+class EventStream:
+    """Takes a stream apart into events for `take`, and ends it for good after an error."""
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        self._reader = sse.Reader()
+        self._over = False
+
+    def feed(self, piece: bytes) -> bytes:
+        """See Stream."""
+        out: list[bytes] = []
+        try:
+            events = self._reader.feed(piece) if not self._over else []
+        except sse.TooLong as error:
+            self.fail(Refused(502, "back_end_failed", str(error)), out)
+            events = []
+        self._take_all(events, out)
+        return b"".join(out)
+
+    def end(self) -> bytes:
+        """See Stream."""
+        out: list[bytes] = []
+        if not self._over:
+            self._take_all(self._reader.end(), out, last=True)
+        if not self._over:
+            self.close(out)
+            self._over = True
+        return b"".join(out)
+
+    def _take_all(self, events: list[sse.Event], out: list[bytes], *, last: bool = False) -> None:
+        for event in events:
+            if self._over:
+                return
+            if event.name == b":":
+                out.append(sse.comment(event.data))
+                continue
+            try:
+                self.take(event, out)
+            except (msgspec.DecodeError, RecursionError) as error:  # a ValidationError is one, too
+                wrong = Refused(502, "back_end_failed", f"the back end sent an event that is none: {error}")
+                self.fail(CUT if last else wrong, out)
+
+    def take(self, event: sse.Event, out: list[bytes]) -> None:
+        """Add to `out` what the caller gets for one event. A DecodeError becomes an error in the caller's dialect."""
+        raise NotImplementedError
+
+    def close(self, out: list[bytes]) -> None:
+        """Add to `out` what the caller gets when the stream ended without saying so."""
+        raise NotImplementedError
+
+    def fail(self, refused: Refused, out: list[bytes]) -> None:
+        """Tell the caller of an error, the last thing that it gets."""
+        self._over = True
+        self.failed(refused, out)
+
+    def failed(self, refused: Refused, out: list[bytes]) -> None:
+        """Add the error to `out` in the caller's dialect."""
+        raise NotImplementedError
+
+
+CUT = Refused(502, "back_end_failed", "the back end's stream ended before the answer did")
+
+
+def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """A caller's body. Refused 400 naming the field that is wrong."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise Refused(400, "invalid_request", f"the body is not as it should be: {error}") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Refused(400, "invalid_json", f"the body is no JSON: {error}") from None
+
+
+def read_answer(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """A back end's body. Refused 502 if it is none."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Refused(502, "back_end_failed", f"the back end's answer cannot be read: {error}") from None
+
+
+def kept(body: bytes, translated: frozenset[str], keep: frozenset[str], dropped: frozenset[str]) -> Fields:
+    """Fields that go on as they are. Refused 400 for one that is in none of the three lists; null means absent."""
+    found: Fields = {}
+    for name, value in read(_fields, body).items():
+        if bytes(value) == b"null" or name in translated or name in dropped:
+            continue
+        if name not in keep:
+            raise unsupported(name, "it has no counterpart in the protocol of this model's back end")
+        found[name] = value
+    return found
+
+
+def unsupported(field: str, why: str) -> Refused:
+    """For a field that cannot be carried over."""
+    return Refused(400, "unsupported_parameter", f"{field}: {why}")
+
+
+class _Told(msgspec.Struct):
+    message: str | None = None
+    code: int | str | None = None
+    type: str | None = None
+
+
+class _ErrorBody(msgspec.Struct):
+    error: _Told | str | None = None
+    message: str | None = None  # vLLM before 0.10 put it here
+    detail: str | list[msgspec.Raw] | None = None  # FastAPI's own
+
+
+_error = msgspec.json.Decoder(_ErrorBody)
+
+
+def told(status: int, body: bytes) -> Refused:
+    """What a back end's error body says, whatever its dialect."""
+    message, code = None, None
+    try:
+        found = _error.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        found = _ErrorBody()
+    if isinstance(found.error, _Told):
+        message, code = found.error.message, found.error.code
+    elif found.error is not None:
+        message = found.error
+    elif isinstance(found.detail, list):
+        message = "; ".join(bytes(item).decode("utf-8", "replace") for item in found.detail)
+    message = message or found.message or (found.detail if isinstance(found.detail, str) else None)
+    code = code if isinstance(code, str) else "back_end_error"
+    return Refused(status, code, message or f"the back end answered {status}")
+
+
+def error_for(path: bytes, status: int, body: bytes) -> bytes:
+    """A back end's error in the dialect of who asked `path`."""
+    return errors.body(path, told(status, body))
+
+
+def new_id(prefix: str) -> str:
+    """An id that nothing else has."""
+    return prefix + secrets.token_hex(12)
