@@ -190,7 +190,7 @@ def test_errors_of_any_shape(body: bytes, message: str) -> None:
     translation = between(b"/messages", frozenset({"chat"}))
     assert translation is not None
     found = json.loads(translation.error(502, body))
-    assert found == {"type": "error", "error": {"type": "api_error", "message": message}}
+    assert found == {"type": "error", "error": {"type": "api_error", "message": message}, "request_id": None}
 
 
 def test_tokens_are_counted(server: Serve) -> None:
@@ -386,6 +386,4 @@ def test_a_whole_answer_that_is_none_is_refused() -> None:
 def test_bytes_pass_where_the_back_end_speaks_it() -> None:
     assert between(b"/messages", frozenset({"messages", "chat"})) is None
     assert between(b"/embeddings", frozenset({"chat"})) is None
-    with pytest.raises(Refused) as caught:
-        between(b"/messages", frozenset({"embeddings"}))
-    assert caught.value.status == 404
+    assert between(b"/messages", frozenset({"embeddings"})) is None

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.routes import Translation
 from trimtab.gateway.translate.messages_chat import CountTokens, MessagesToChat
-from trimtab.gateway.translate.translation import Chain, Stream, Translation
+from trimtab.gateway.translate.translation import Chain
 
-__all__ = ["Chain", "Stream", "Translation", "between"]
+__all__ = ["Chain", "between"]
 
 _OWN = {
     b"/chat/completions": "chat",
@@ -28,11 +28,11 @@ _WAYS: dict[bytes, dict[str, Callable[[], Translation]]] = {
 
 
 def between(asks: bytes, speaks: frozenset[str]) -> Translation | None:
-    """Of one request to `asks` (without /v1); None where the bytes pass. Refused 404 if there is no way."""
+    """Of one request to `asks` (without /v1); None where the bytes pass, or where there is no way."""
     own = _OWN.get(asks)
     if own is None or own in speaks:
         return None
     for spoken, way in _WAYS.get(asks, {}).items():
         if spoken in speaks:
             return way()
-    raise Refused(404, "not_found", f"no back end of this model has {asks.decode()}, or what it could be translated to")
+    return None

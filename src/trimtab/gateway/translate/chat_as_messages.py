@@ -10,7 +10,6 @@ from trimtab.gateway import errors
 from trimtab.gateway.inbound import Refused
 from trimtab.gateway.translate import chat, sse
 from trimtab.gateway.translate.translation import CUT, EventStream, told
-from trimtab.gateway.usage import Details, Usage
 
 _encode = msgspec.json.Encoder().encode
 
@@ -88,11 +87,6 @@ def usage(tokens: chat.Tokens | None) -> dict[str, Any]:
     return found
 
 
-def usage_of(tokens: chat.Tokens) -> Usage:
-    """For the ledger."""
-    return Usage(tokens.prompt_tokens, tokens.completion_tokens, Details(tokens.cached))
-
-
 class _Piece(NamedTuple):
     """Of the block `key`: kind and, of calls, which; `call` begins it."""
 
@@ -130,7 +124,7 @@ class ChatAsMessages(EventStream):
             self.fail(told(_status(event.data), event.data), out)
             return
         if found.usage is not None:
-            self._tokens, self.usage = found.usage, usage_of(found.usage)
+            self._tokens = found.usage
         self._begin(found, out)
         for choice in found.choices:
             if choice.index == 0:
@@ -252,7 +246,7 @@ class ChatAsMessages(EventStream):
     def failed(self, refused: Refused, out: list[bytes]) -> None:
         """See EventStream."""
         self._stop(out)
-        out.append(sse.event("error", errors.body(b"/messages", refused)))
+        out.append(errors.event(b"/messages", refused))
 
 
 class _Coded(msgspec.Struct):

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.routes import Stream
 from trimtab.gateway.translate import chat, messages
 from trimtab.gateway.translate.chat_as_messages import ChatAsMessages, message
-from trimtab.gateway.translate.translation import Stream, error_for, kept, read, read_answer, unsupported
+from trimtab.gateway.translate.translation import error_for, kept, read, read_answer, required, unsupported
 
 PATH = b"/messages"
 TRANSLATED = frozenset(messages.Request.__struct_fields__)
@@ -42,7 +42,7 @@ class MessagesToChat:
         """See Translation."""
         asked = read(messages.request, body)
         if asked.max_tokens is None:
-            raise Refused(400, "invalid_request", "max_tokens: it is required")
+            raise required("max_tokens")
         fields = kept(body, TRANSLATED, KEPT, DROPPED)
         return msgspec.json.encode({**fields, **asked_of_chat(asked), **_sampling(asked)})
 
@@ -228,7 +228,7 @@ def _tool(tool: messages.Tool, where: str) -> dict[str, Any]:
     if tool.type not in (None, "custom"):
         raise unsupported(where, f"{tool.type} is a tool of Anthropic's own service; this model's back end has none")
     if tool.input_schema is None:
-        raise Refused(400, "invalid_request", f"{where}.input_schema: it is required")
+        raise required(f"{where}.input_schema")
     function: dict[str, Any] = {"name": tool.name, "parameters": {"type": "object", **tool.input_schema}}
     if tool.description is not None:
         function["description"] = tool.description
@@ -241,5 +241,5 @@ def _tool_choice(choice: messages.ToolChoice) -> str | dict[str, Any]:
     if choice.type != "tool":
         return "required" if choice.type == "any" else choice.type
     if not choice.name:
-        raise Refused(400, "invalid_request", "tool_choice.name: it is required when type is tool")
+        raise required("tool_choice.name")
     return {"type": "function", "function": {"name": choice.name}}

@@ -1,50 +1,20 @@
-"""What a translation is: one request's way from the caller's protocol to a back end's, and its answer's way back."""
+"""What the translations are made of: chains of two, streams taken apart into events, bodies read or refused."""
 
 from __future__ import annotations
 
 import secrets
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from trimtab.gateway import errors
 from trimtab.gateway.inbound import Refused
+from trimtab.gateway.routes import Stream, Translation
 from trimtab.gateway.translate import sse
-from trimtab.gateway.usage import Usage
 
 T = TypeVar("T")
 Fields = dict[str, msgspec.Raw]
 _fields = msgspec.json.Decoder(Fields)
-
-
-class Stream(Protocol):
-    """The way back of a streamed answer."""
-
-    usage: Usage | None  # what the back end has told so far
-
-    def feed(self, piece: bytes) -> bytes:
-        """What the caller is to get for the next bytes of the back end's stream, split anywhere."""
-
-    def end(self) -> bytes:
-        """What the caller is still to get when the back end's stream has ended."""
-
-
-class Translation(Protocol):
-    """Of one request: `request` is called first, then `answer`, `error` or `stream`."""
-
-    path: bytes  # what the back end is asked, without /v1
-
-    def request(self, body: bytes) -> bytes:
-        """The body for the back end. Refused 400 naming the field that cannot be carried."""
-
-    def answer(self, body: bytes) -> bytes:
-        """The caller's form of a whole answer. Refused 502 if it is none."""
-
-    def error(self, status: int, body: bytes) -> bytes:
-        """The caller's form of an answer that is not 200."""
-
-    def stream(self) -> Stream:
-        """For an answer that is a stream of events."""
 
 
 class Chain:
@@ -74,24 +44,18 @@ class Chain:
 class _ChainStream:
     def __init__(self, near: Stream, far: Stream) -> None:
         self._near, self._far = near, far
-        self.usage: Usage | None = None
 
     def feed(self, piece: bytes) -> bytes:
-        told = self._near.feed(self._far.feed(piece))
-        self.usage = self._far.usage
-        return told
+        return self._near.feed(self._far.feed(piece))
 
     def end(self) -> bytes:
-        told = self._near.feed(self._far.end()) + self._near.end()
-        self.usage = self._far.usage
-        return told
+        return self._near.feed(self._far.end()) + self._near.end()
 
 
 class EventStream:
     """Takes a stream apart into events for `take`, and ends it for good after an error."""
 
     def __init__(self) -> None:
-        self.usage: Usage | None = None
         self._reader = sse.Reader()
         self._over = False
 
@@ -182,7 +146,12 @@ def kept(body: bytes, translated: frozenset[str], keep: frozenset[str], dropped:
 
 def unsupported(field: str, why: str) -> Refused:
     """For a field that cannot be carried over."""
-    return Refused(400, "unsupported_parameter", f"{field}: {why}")
+    return Refused(400, "unsupported_parameter", f"{field}: {why}", param=field)
+
+
+def required(field: str, why: str = "it is required") -> Refused:
+    """For a field that is missing or wrong."""
+    return Refused(400, "invalid_request", f"{field}: {why}", param=field)
 
 
 class _Told(msgspec.Struct):
