@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import LIKELY, LogContext
+from trimtab.rules.log.context import EVERYWHERE, LIKELY, POSSIBLE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -27,6 +27,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
     status = context.facts.exit_status
     if hit is None and status not in (137, -9):
+        yield from _without_a_word(context)
         return
     message = msg(
         "the process was killed from outside (signal 9): see whether memory ran out on the host (dmesg, or "
@@ -36,6 +37,27 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
     yield context.finding([hit] if hit else [], message, LIKELY)
 
+
+def _without_a_word(context: LogContext) -> Iterator[Finding]:
+    """A serving engine's process that is gone and told no error first, in a log that holds its start."""
+    gone = context.first(GONE, kinds=EVERYWHERE)
+    if gone is None or not context.facts.starts or gone.entry.line < context.facts.begin_line:
+        return
+    before = [e for e in context.errors if context.facts.begin_line <= e.line < gone.entry.line]
+    if before or not context.facts.served or context.first(CRASHED):
+        return
+    message = msg(
+        "a process of the engine ended without an error of its own, as one does that is killed (signal 9): see "
+        "whether memory ran out on the host (dmesg, or OOMKilled in kubectl describe pod)",
+        zh="引擎的一个进程没有报错就结束了，像是被杀死（信号 9）：请查看主机内存是否耗尽（dmesg，或 "
+        "kubectl describe pod 中的 OOMKilled）",
+    )
+    yield context.finding(gone, message, POSSIBLE)
+
+
+GONE = r"(?i:engine core (?:proc \S+ )?(?:died|exited) unexpectedly|Worker proc \S+ died unexpectedly)"
+"""vLLM 0.8 to 0.33, where it tells no exit code."""
+CRASHED = r"Segfault encountered|Segmentation fault|Fatal Python error"
 
 RULE = Rule(
     code="LOG160",
@@ -58,5 +80,12 @@ RULE = Rule(
             "(EngineCore pid=7) INFO 11-30 03:43:10 [gpu_model_runner.py:1] Starting to load model\n", exit_status=137
         ),
     ),
-    good=(Example("(APIServer pid=1) INFO:     Application startup complete.\n", exit_status=0),),
+    good=(
+        Example("(APIServer pid=1) INFO:     Application startup complete.\n", exit_status=0),
+        Example(
+            "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] torch.OutOfMemoryError: CUDA out of memory.\n"
+            "(APIServer pid=1) WARNING 11-30 03:43:16 [core_client.py:817] [shutdown] MPClient: engine core exited "
+            "unexpectedly; starting cleanup\n"
+        ),
+    ),
 )

@@ -17,7 +17,7 @@ from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.command.memory import advice, fix_to
 from trimtab.rules.log.context import SURE, TROUBLE, LogContext
-from trimtab.rules.log.fixes import largest_that_fits, utilization
+from trimtab.rules.log.fixes import largest_that_fits, remove_flag, utilization
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 HELP = msg(
@@ -35,6 +35,15 @@ def check(context: LogContext) -> Iterator[Finding]:
         kinds=(*TROUBLE, EntryKind.NOTE),
     )
     if hit is None or (hit.entry.kind is EntryKind.NOTE and not context.failed):
+        return
+    given = context.facts.args.get("kv_cache_memory_bytes")
+    if isinstance(given, int) and hit.entry.kind is not EntryKind.NOTE:
+        message = msg(
+            "--kv-cache-memory-bytes {given:,} holds not one block: give more, or drop it to let vLLM measure",
+            zh="--kv-cache-memory-bytes {given:,} 容不下一个块：请提高它，或去掉它让 vLLM 自行测量",
+            given=given,
+        )
+        yield context.finding(hit, message, SURE, fix=remove_flag(context, "kv-cache-memory-bytes"))
         return
     fitting = largest_that_fits(context, "gpu_memory_utilization", "max_num_batched_tokens", "max_model_len")
     share, weights = utilization(context), context.facts.numbers.get("weights_gib")
@@ -74,6 +83,15 @@ RULE = Rule(
             "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] ValueError: No available memory for the "
             "cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n",
             at="line 2: ValueError: No available memory",
+        ),
+        Example(
+            "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.32.0\n"
+            "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': '/models/demo', "
+            "'kv_cache_memory_bytes': 1024}\n"
+            "(EngineCore pid=7) ERROR 11-30 03:43:16 [core.py:9] ValueError: No available memory for the "
+            "cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.\n",
+            at="line 3: ValueError: No available memory",
+            fixed="vllm serve /models/demo",
         ),
         Example(
             "ValueError: Cannot auto-fit max_model_len: not enough GPU memory available to serve even a "

@@ -22,7 +22,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"Segmentation fault|SIGSEGV|Fatal Python error: (?:Segmentation|Aborted)|exit(?:ed)?(?: with)?(?: "
+        r"Segmentation fault|!!! Segfault encountered|SIGSEGV|Fatal Python error: (?:Segmentation|Aborted)|"
+        r"exit(?:ed)?(?: with)?(?: "
         r"code| status)?:? ?\(?(?:139|134|-11|-6)\b",
         r"^Aborted\b|core dumped|SIGABRT|double free or corruption|malloc\(\): ",
     )
@@ -32,8 +33,9 @@ def check(context: LogContext) -> Iterator[Finding]:
     yield context.finding(
         [hit] if hit else [],
         msg(
-            'a process crashed in compiled code: the stack below "Fatal Python error" names the module',
-            zh='进程在编译代码中崩溃："Fatal Python error" 之后的调用栈会指出模块',
+            'a process crashed in compiled code: the stack below "Fatal Python error" or "Segfault encountered" names '
+            "the module",
+            zh='进程在编译代码中崩溃："Fatal Python error" 或 "Segfault encountered" 之后的调用栈会指出模块',
         ),
         POSSIBLE,
     )
@@ -51,6 +53,11 @@ RULE = Rule(
         Example(
             "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f (most recent call first):\n",
             at="line 1: Fatal Python error",
+        ),
+        Example(
+            "INFO:     Application startup complete.\n!!!!!!! Segfault encountered !!!!!!!\n"
+            '  File "<unknown>", line 0, in _start\n',
+            at="line 2: !!!!!!! Segfault",
         ),
         Example(
             "(EngineCore pid=7) INFO 11-30 03:43:10 [gpu_model_runner.py:1] Starting to load model\n", exit_status=-11
