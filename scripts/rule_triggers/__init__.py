@@ -1,1 +1,1 @@
-"""Makes `src/trimtab/rules/triggers.json`: by which words a text may concern a rule on logs or on clients' errors."""
+"""Makes `src/trimtab/rules/triggers.json`: what a text must hold to concern a rule on logs or on clients' errors."""

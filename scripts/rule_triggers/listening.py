@@ -19,6 +19,14 @@ THE_SAME_OF_EVERY_TEXT = ("probed", "evidence", "answer", "troubled", "fault")
 """What a client's context answers alike whatever the text holds: no endpoint was asked."""
 
 
+class _Log(LogContext):
+    absent = frozenset[str]()
+
+
+class _Client(ClientContext):
+    absent = frozenset[str]()
+
+
 class Listener:
     """Stands before a context: `patterns` and `statuses` are what it was asked for, `more` what else was looked at."""
 
@@ -49,7 +57,7 @@ class Listener:
 
 def listen(rule: Rule) -> Listener | None:
     """What the rule asks for in an empty text; None where that is more than patterns and statuses."""
-    empty = LogContext(read_log([])) if rule.subject is Subject.LOG else ClientContext()
+    empty = _Log(read_log([])) if rule.subject is Subject.LOG else _Client()
     listener = Listener(empty)
     found = list(rule.check(listener))
     return None if found or listener.more else listener

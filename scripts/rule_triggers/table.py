@@ -1,4 +1,4 @@
-"""The table itself: every rule on texts with its words and statuses, as JSON with one rule a line."""
+"""The table itself: every rule on texts with its patterns and statuses, as JSON with one rule a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def _row(rule: Rule) -> str | None:
     asked = listen(rule)
     if asked is None:
         return None
-    words = sorted(frozenset[str]().union(*map(literals, asked.patterns)))
-    shortest = [word for word in words if not any(other in word for other in words if other != word)]
+    patterns = {pattern: sorted(literals(pattern)) for pattern in asked.patterns}
     statuses = {"statuses": sorted(set(asked.statuses))} if asked.statuses else {}
-    return json.dumps({"words": shortest, **statuses}, ensure_ascii=False)
+    return json.dumps({"patterns": patterns, **statuses}, ensure_ascii=False)

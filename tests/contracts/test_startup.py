@@ -15,11 +15,18 @@ HEAVY = {
     "multiprocessing", "psutil", "rich", "ruamel.yaml", "ssl", "tomllib", "zipfile",
 }  # fmt: skip
 MODEL = "Qwen/Qwen2.5-7B-Instruct"
+WELL = "tests/engine/logs/cpu-0.32-eager.log"
+FAILED = "tests/engine/logs/h200-0.26-q72-oom.log"
 COMMANDS = {
     "version": (["--version"], HEAVY | {"msgspec", "re", "typer"}),
     "lint": (["lint", f"vllm serve {MODEL}"], HEAVY | {"trimtab.facts.gpu", "trimtab.plan.memory"}),
     "plan": (["plan", MODEL, "--gpu", "8xA10"], HEAVY | {"tree_sitter", "trimtab.engine.reading.shell"}),
     "budget": (["budget", "--gpu", "8xA10", "--", "vllm", "serve", MODEL], HEAVY | {"trimtab.rules"}),
+    "doctor": (
+        ["doctor", WELL],
+        HEAVY | {"trimtab.facts.model", "trimtab.plan", "trimtab.rules.lint", "trimtab.supervisor.registry"},
+    ),
+    "doctor with a fix": (["doctor", FAILED], HEAVY | {"trimtab.supervisor.registry", "trimtab.rules.clients"}),
 }
 REPORT = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
 RUN = REPORT + "from trimtab.__main__ import main; main()"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +10,10 @@ from msgspec.structs import replace
 
 from trimtab.cli.paths import path_named
 from trimtab.errors import HostError, ModelError, UpstreamError, UsageError
-from trimtab.facts.architectures.registry import known_architectures
 from trimtab.facts.catalogue import lookup as catalogue
-from trimtab.facts.gguf_model import read_gguf_model
 from trimtab.facts.model import ModelFacts, read_model
 from trimtab.facts.probe.cached import CachedRepo
 from trimtab.facts.probe.hub_settings import hub_from_environment, id_of_page, is_model_id
-from trimtab.facts.probe.model_dir import ModelFiles, only_gguf, read_gguf_file, read_headers, read_json, read_model_dir
 from trimtab.messages import Message, msg
 
 if TYPE_CHECKING:
@@ -91,6 +87,10 @@ def require_known(model: Model) -> Model:
     """The model, if a plan can be made of it. ModelError naming the architecture and the nearest known one."""
     if model.known or model.own_code:
         return model
+    from difflib import get_close_matches
+
+    from trimtab.facts.architectures.registry import known_architectures
+
     name = model.facts.architecture
     near = get_close_matches(name, known_architectures(), 1, 0.8)
     close = msg("; the nearest known one is {near}", near=near[0]) if near else ""
@@ -135,8 +135,19 @@ def _without_hub(ref: str, hint: Message) -> Message:
 
 
 def _from_path(ref: str, path: Path) -> Model:
+    from trimtab.facts.probe.model_dir import (
+        ModelFiles,
+        only_gguf,
+        read_gguf_file,
+        read_headers,
+        read_json,
+        read_model_dir,
+    )  # fmt: skip
+
     path = only_gguf(path) or path
     if path.suffix == ".gguf" and path.is_file():
+        from trimtab.facts.gguf_model import read_gguf_model
+
         return Model(ref, read_gguf_model(read_gguf_file(path)), False)
     if path.is_file():
         config = read_json(path, msg("Name a model's config.json, or the directory that holds it."))

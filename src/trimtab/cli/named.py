@@ -8,11 +8,12 @@ from trimtab.cli.settings import dirs
 from trimtab.engine.registry import ServerRecord
 from trimtab.errors import UsageError
 from trimtab.messages import msg
-from trimtab.supervisor import registry
 
 
 def server_named(name: str | None) -> ServerRecord:
     """The record of `name`; with None the newest server that runs, else the newest. UsageError when there is none."""
+    from trimtab.supervisor import registry
+
     state = dirs().state
     if name is not None:
         refuse_address(name)

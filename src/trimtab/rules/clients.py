@@ -73,7 +73,7 @@ def _judged(context: ClientContext, selection: Selection | None) -> Report:
     if context.probed:
         rules = registry.rules(Subject.CLIENT)
     else:
-        rules = concerned(Subject.CLIENT, context.words, context.statuses)
+        rules = concerned(Subject.CLIENT, context.absent, context.statuses)
     report = run(rules, context, selection)
     ranked = sorted(report.findings, key=lambda f: (f.severity.rank, -(f.confidence or 0.0), f.line or 0, f.rule.code))
     return Report(tuple(ranked), report.not_judged)

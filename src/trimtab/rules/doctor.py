@@ -12,7 +12,6 @@ from trimtab.engine.command import LaunchCommand, apply_edits, read_commands
 from trimtab.engine.flags import arity
 from trimtab.engine.logs import Log, LogFacts
 from trimtab.rules.causes import Cause
-from trimtab.rules.clients import judge_log
 from trimtab.rules.log.context import POSSIBLE, LogContext
 from trimtab.rules.log.launch import cards_of, launch_of, ranks_of
 from trimtab.rules.rule import Severity, Subject
@@ -100,7 +99,7 @@ def diagnose(log: Log, facts: DoctorFacts | None = None, selection: Selection | 
     """Every log rule's word on `log`, likeliest first. Never raises for what the log holds."""
     known = facts or DoctorFacts()
     context = context_of_log(log, known)
-    report = run(concerned(Subject.LOG, context.words), context, selection)
+    report = run(concerned(Subject.LOG, context.absent), context, selection)
     found = [_checked(f, context, guessed=known.gpus is None) for f in report.findings]
     found += _of_clients(log, found, context, selection)
     ranked = Report((*_ranked(found, log), *_linted(found, context)), report.not_judged)
@@ -115,6 +114,8 @@ def _of_clients(log: Log, found: list[Reported], context: LogContext, selection:
     known = [f for f in found if f.severity is Severity.ERROR and f.rule.name != FALLBACK]
     if not log.facts.served and any((f.confidence or 1.0) > POSSIBLE for f in known):
         return []
+    from trimtab.rules.clients import judge_log
+
     named = {f.rule.cause for f in found}
     report = judge_log(log, command_of=lambda: context.command, selection=selection)
     return [f for f in report.findings if f.rule.cause is None or f.rule.cause not in named]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trimtab.engine.before import Before, Minute
 from trimtab.messages import Message, msg
+
+if TYPE_CHECKING:
+    from trimtab.engine.before import Before, Minute
 
 _COLUMNS: tuple[tuple[Message, Callable[[Minute], str | None]], ...] = (
     (msg("minute"), lambda row: f"-{row.ago}"),

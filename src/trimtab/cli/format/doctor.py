@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimtab.cli.format.before import before_json, before_text
 from trimtab.cli.format.json import dump, findings_value
-from trimtab.engine.before import Before
 from trimtab.engine.command import LaunchCommand, apply_edits
 from trimtab.engine.logs import Log
 from trimtab.messages import msg
 from trimtab.rules.doctor import Diagnosis
 from trimtab.rules.rule import Severity
 from trimtab.rules.runner import Reported
+
+if TYPE_CHECKING:
+    from trimtab.engine.before import Before
 
 _COLOUR = {Severity.ERROR: "\x1b[31m", Severity.WARNING: "\x1b[33m", Severity.INFO: "\x1b[36m"}
 _KEY = re.compile(r"(--(?:api-key|hf-token)[= ])\S+")

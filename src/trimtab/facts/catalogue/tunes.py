@@ -36,7 +36,6 @@ BODIES: tuple[tuple[str, str], ...] = (
     (r"deepseek-v3\.2-speciale", "deepseek-ai/DeepSeek-V3.2"),
 )
 """What stands in a tune's name -> the catalogued model whose body it has."""
-_PATTERNS = tuple((re.compile(rf"(?<![a-z0-9.]){pattern}(?![a-z0-9.])"), model) for pattern, model in BODIES)
 _OTHER = re.compile(
     r"(?<![a-z])(eagle\d?|draft|drafter|medusa|speculator|lora|qlora|adapter|embed|embedding|reward|rm|rerank|reranker|"
     r"classif\w*|mtp|dflash|vl|vision|audio|omni|llava|moe|merge|pruned|prune|depth|upscaled|franken\w*|yarn|long\w*|"
@@ -52,8 +51,8 @@ def body_of(name: str) -> str | None:
     plain = name.replace("_", "-")
     if _OTHER.search(_EXPERTS.sub("", plain)):
         return None
-    for pattern, model in _PATTERNS:
-        found = pattern.search(plain)
+    for pattern, model in BODIES:
+        found = re.search(rf"(?<![a-z0-9.]){pattern}(?![a-z0-9.])", plain)
         if found is not None:
             return model.format(*found.groups())
     return None

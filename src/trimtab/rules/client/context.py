@@ -14,7 +14,8 @@ from trimtab.engine.evidence import Answer, Evidence, Trouble
 from trimtab.messages import Message
 from trimtab.rules.client.statements import Statement, joined, path_of
 from trimtab.rules.log.context import LIKELY, POSSIBLE, SURE, VAGUE
-from trimtab.rules.rule import Finding, Severity
+from trimtab.rules.rule import Finding, Severity, Subject
+from trimtab.rules.triggers import absent
 
 __all__ = ["LIKELY", "POSSIBLE", "SURE", "VAGUE", "ClientContext", "Hit"]
 MOST_EVIDENCE = 4
@@ -74,9 +75,9 @@ class ClientContext(msgspec.Struct, frozen=True, dict=True):
         return tuple(joined(self.lines))
 
     @cached_property
-    def words(self) -> str:
-        """All text that patterns are looked for in, in lower case: which rules it may concern."""
-        return "\n".join(statement.text for statement in (*self.statements, *self._wrapped)).lower()
+    def absent(self) -> frozenset[str]:
+        """Patterns of rules that no statement holds: no need to compile them."""
+        return absent(Subject.CLIENT, "\n".join(s.text for s in (*self.statements, *self._wrapped)).lower())
 
     @property
     def statuses(self) -> frozenset[int]:
@@ -86,6 +87,8 @@ class ClientContext(msgspec.Struct, frozen=True, dict=True):
     def said(self, *patterns: str) -> Hit | None:
         """The first statement in which the first of these patterns is found that is found at all; case counts not."""
         for pattern in patterns:
+            if pattern in self.absent:
+                continue
             search = re.compile(pattern, re.IGNORECASE).search
             for statement in (*self.statements, *self._wrapped):
                 if found := search(statement.text):

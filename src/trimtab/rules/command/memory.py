@@ -10,14 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from trimtab.messages import Message, msg
-from trimtab.rules.command.context import CommandContext
-from trimtab.rules.command.facts import first_cut, heads_allow
 from trimtab.rules.rule import Fix, Grade, Severity
 
 if TYPE_CHECKING:
     from trimtab.plan.memory.budget import Budget
     from trimtab.plan.memory.settings import Settings
     from trimtab.plan.memory.whatif import WhatIf
+    from trimtab.rules.command.context import CommandContext
 
 GIB = 1 << 30
 UTILIZATIONS = tuple(round(0.5 + step / 100, 2) for step in range(50))
@@ -148,6 +147,8 @@ def powers(low: int, high: int) -> list[int]:
 
 def tensor_size(context: CommandContext, case: WhatIf, report: Budget, most: int = 16) -> int | None:
     """The smallest larger tensor-parallel size, on as many cards like these, at which the launch fits."""
+    from trimtab.rules.command.facts import first_cut, heads_allow
+
     settings, card = report.settings, min(report.cards, key=lambda c: c.total_gib)
     for size in range(settings.tensor_parallel_size + 1, most + 1):
         if not heads_allow(case.model, size) or first_cut(context, case.model, size) is not None:

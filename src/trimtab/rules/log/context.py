@@ -12,7 +12,8 @@ import msgspec
 from trimtab.engine.command import LaunchCommand, Source, Span
 from trimtab.engine.logs import Entry, EntryKind, Log, LogFacts, Phase
 from trimtab.messages import Message
-from trimtab.rules.rule import Finding, Fix, Severity
+from trimtab.rules.rule import Finding, Fix, Severity, Subject
+from trimtab.rules.triggers import absent
 
 if TYPE_CHECKING:
     from trimtab.rules.command.context import CommandContext
@@ -59,9 +60,10 @@ class LogContext(msgspec.Struct, frozen=True, dict=True):
         return self.launch_of(self.command) if self.launch_of and self.command else None
 
     @cached_property
-    def words(self) -> str:
-        """All text that patterns are looked for in, in lower case: which rules the log may concern."""
-        return "\n".join(text for entry in self.log.entries for text in (entry.text, *entry.frames)).lower()
+    def absent(self) -> frozenset[str]:
+        """Patterns of rules that are nowhere in the log: no need to compile them."""
+        texts = (text for entry in self.log.entries for text in (entry.text, *entry.frames))
+        return absent(Subject.LOG, "\n".join(texts).lower())
 
     @property
     def source(self) -> Source | None:
@@ -105,12 +107,16 @@ class LogContext(msgspec.Struct, frozen=True, dict=True):
 
     def find(self, pattern: str, *kinds: EntryKind) -> list[Hit]:
         """Every entry of these kinds (those of TROUBLE when none are named) in which the pattern is, in order."""
+        if pattern in self.absent:
+            return []
         search = re.compile(pattern).search
         return [Hit(e, found) for e in self._among(kinds or TROUBLE) if (found := search(e.text))]
 
     def first(self, *patterns: str, kinds: Iterable[EntryKind] = TROUBLE) -> Hit | None:
         """The first entry in which the first of these patterns is found that is found at all."""
         for pattern in patterns:
+            if pattern in self.absent:
+                continue
             search = re.compile(pattern).search
             for entry in self._among(tuple(kinds)):
                 if found := search(entry.text):
@@ -119,6 +125,8 @@ class LogContext(msgspec.Struct, frozen=True, dict=True):
 
     def last(self, pattern: str) -> Hit | None:
         """The last entry of the newest start, of any kind, in which the pattern is found."""
+        if pattern in self.absent:
+            return None
         search = re.compile(pattern).search
         for entry in reversed(self.last_start):
             if found := search(entry.text):
@@ -127,6 +135,8 @@ class LogContext(msgspec.Struct, frozen=True, dict=True):
 
     def framed(self, pattern: str) -> Hit | None:
         """The first exception in whose traceback (`File "...", line 7, in load_model`, or its code) the pattern is."""
+        if pattern in self.absent:
+            return None
         search = re.compile(pattern).search
         for entry in self.errors:
             for frame in entry.frames:
