@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from trimtab.gateway.routes import Translation
 from trimtab.gateway.translate.messages_chat import CountTokens, MessagesToChat
+from trimtab.gateway.translate.responses_chat import ResponsesToChat
 from trimtab.gateway.translate.translation import Chain
 
 __all__ = ["Chain", "between"]
@@ -23,6 +24,7 @@ _OWN = {
 # In order of preference: what a back end has to speak, and the way there.
 _WAYS: dict[bytes, dict[str, Callable[[], Translation]]] = {
     b"/messages": {"chat": MessagesToChat},
+    b"/responses": {"chat": ResponsesToChat},
     b"/messages/count_tokens": {"tokenize": CountTokens},
 }
 

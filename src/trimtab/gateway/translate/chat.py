@@ -290,3 +290,12 @@ class Answer(msgspec.Struct):
 
 request = msgspec.json.Decoder(Request)
 answer = msgspec.json.Decoder(Answer)
+
+
+def content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """A message's content: text alone is a string, which every server and template takes."""
+    if not parts:
+        return ""
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return str(parts[0]["text"])
+    return parts

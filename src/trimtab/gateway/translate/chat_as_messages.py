@@ -9,7 +9,7 @@ import msgspec
 from trimtab.gateway import errors
 from trimtab.gateway.inbound import Refused
 from trimtab.gateway.translate import chat, sse
-from trimtab.gateway.translate.translation import CUT, EventStream, told
+from trimtab.gateway.translate.translation import CUT, EventStream, object_of, status_within, told
 
 _encode = msgspec.json.Encoder().encode
 
@@ -49,15 +49,6 @@ def _tool_use(call: chat.ToolCall) -> dict[str, Any]:
     if arguments is None:
         return {"type": "text", "text": function.arguments or ""}
     return {"type": "tool_use", "id": call.id or "", "name": function.name or "", "input": arguments}
-
-
-def object_of(text: str) -> msgspec.Raw | None:
-    """JSON text if it is an object, else None."""
-    try:
-        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return msgspec.Raw(text.encode())
 
 
 def stop_reason(choice: chat.Choice, *, called: bool, complete: bool) -> tuple[str | None, str | None]:
@@ -121,7 +112,7 @@ class ChatAsMessages(EventStream):
             return
         found = chat.answer.decode(event.data)
         if found.failed:
-            self.fail(told(_status(event.data), event.data), out)
+            self.fail(told(status_within(event.data), event.data), out)
             return
         if found.usage is not None:
             self._tokens = found.usage
@@ -247,22 +238,6 @@ class ChatAsMessages(EventStream):
         """See EventStream."""
         self._stop(out)
         out.append(errors.event(b"/messages", refused))
-
-
-class _Coded(msgspec.Struct):
-    code: int | str | None = None
-
-
-class _Error(msgspec.Struct):
-    error: _Coded | str | None = None
-    code: int | str | None = None
-
-
-def _status(body: bytes) -> int:
-    """The status that an error within a stream would have had."""
-    found = msgspec.json.decode(body, type=_Error)
-    code = found.error.code if isinstance(found.error, _Coded) else found.code
-    return code if isinstance(code, int) and 400 <= code < 600 else 500
 
 
 def _event(name: str, **fields: Any) -> bytes:

@@ -173,7 +173,7 @@ def _user(blocks: list[messages.Block], where: str) -> list[dict[str, Any]]:
         else:
             raise unsupported(here, f"a user's message cannot hold {block.__struct_config__.tag}")
     if shown or parts:
-        return [*results, {"role": "user", "content": _content([*shown, *parts])}]
+        return [*results, {"role": "user", "content": chat.content([*shown, *parts])}]
     return results or [{"role": "user", "content": ""}]
 
 
@@ -195,18 +195,10 @@ def _assistant(blocks: list[messages.Block], where: str) -> dict[str, Any]:
             raise unsupported(here, f"an assistant's message cannot hold {block.__struct_config__.tag}")
     found: dict[str, Any] = {"role": "assistant", **{name: text for name, text in thought.items() if text}}
     if parts or not calls:
-        found["content"] = _content(parts)
+        found["content"] = chat.content(parts)
     if calls:
         found["tool_calls"] = calls
     return found
-
-
-def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    if not parts:
-        return ""
-    if len(parts) == 1 and parts[0]["type"] == "text":
-        return str(parts[0]["text"])
-    return parts
 
 
 def _part(block: messages.Text | messages.Image | messages.Document, where: str) -> dict[str, Any]:

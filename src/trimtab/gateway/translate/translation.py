@@ -132,11 +132,16 @@ def read_answer(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         raise Refused(502, "back_end_failed", f"the back end's answer cannot be read: {error}") from None
 
 
+def present(body: bytes) -> Fields:
+    """The fields of a caller's body that are not null."""
+    return {name: value for name, value in read(_fields, body).items() if bytes(value) != b"null"}
+
+
 def kept(body: bytes, translated: frozenset[str], keep: frozenset[str], dropped: frozenset[str]) -> Fields:
     """Fields that go on as they are. Refused 400 for one that is in none of the three lists; null means absent."""
     found: Fields = {}
-    for name, value in read(_fields, body).items():
-        if bytes(value) == b"null" or name in translated or name in dropped:
+    for name, value in present(body).items():
+        if name in translated or name in dropped:
             continue
         if name not in keep:
             raise unsupported(name, "it has no counterpart in the protocol of this model's back end")
@@ -195,3 +200,28 @@ def error_for(path: bytes, status: int, body: bytes) -> bytes:
 def new_id(prefix: str) -> str:
     """An id that nothing else has."""
     return prefix + secrets.token_hex(12)
+
+
+class _Coded(msgspec.Struct):
+    code: int | str | None = None
+
+
+class _Error(msgspec.Struct):
+    error: _Coded | str | None = None
+    code: int | str | None = None
+
+
+def status_within(body: bytes) -> int:
+    """The status that an error within a stream would have had."""
+    found = msgspec.json.decode(body, type=_Error)
+    code = found.error.code if isinstance(found.error, _Coded) else found.code
+    return code if isinstance(code, int) and 400 <= code < 600 else 500
+
+
+def object_of(text: str) -> msgspec.Raw | None:
+    """JSON text if it is an object, else None."""
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return msgspec.Raw(text.encode())
