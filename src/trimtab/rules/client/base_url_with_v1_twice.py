@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.client.context import SURE, ClientContext
+from trimtab.rules.client.context import LIKELY, SURE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 DOUBLED = re.compile(
@@ -35,6 +35,13 @@ def check(context: ClientContext) -> Iterator[Finding]:
             ENDPOINT.search(context.evidence.url) and served and served.ok
         ):
             bad = [s for s in context.statements if s.url.startswith(context.evidence.url)][:1]
+    anthropic = context.said(r"ANTHROPIC_BASE_URL[\"']?[ =:]+[\"']?https?://[^\s\"']+/v1\b")
+    if anthropic and context.with_status(404) and not bad:
+        message = msg(
+            "Anthropic's clients add /v1 themselves: leave it out of ANTHROPIC_BASE_URL",
+            zh="Anthropic 的客户端会自行加上 /v1：ANTHROPIC_BASE_URL 中不要写它",
+        )
+        yield context.finding(anthropic, message, LIKELY)
     if bad:
         yield context.finding(
             bad,
@@ -64,6 +71,9 @@ RULE = Rule(
         ),
         Example(
             'INFO:     127.0.0.1:40012 - "POST /v1/chat/completions/chat/completions HTTP/1.1" 404 Not Found\n',
+        ),
+        Example(
+            "export ANTHROPIC_BASE_URL=http://localhost:8000/v1\nAPI Error: 404 Not Found\n",
         ),
     ),
     good=(

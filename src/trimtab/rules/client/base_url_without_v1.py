@@ -49,9 +49,11 @@ def check(context: ClientContext) -> Iterator[Finding]:
     if bad:
         root = bad[0].url.partition(bad[0].path)[0] if bad[0].url else ""
         yield context.finding(bad, _message(f"{root}/v1"), SURE if bad[0].status in (404, 405) else LIKELY)
-    elif (hit := context.said(*ROUTE_ABSENT)) and not context.said(r"/v1/"):
+    elif (hit := context.said(*ROUTE_ABSENT)) and not context.said(r"/v1/|://\S+/v1\b"):
         yield context.finding(hit, _message("http://HOST:PORT/v1"), LIKELY)
-    elif (bare := [s for s in context.with_status(404) if not s.path]) and not context.said(r"\bmodel\b|/v1/"):
+    elif (bare := [s for s in context.with_status(404) if not s.path]) and not context.said(
+        r"\bmodel\b|/v1/|://\S+/v1\b"
+    ):
         yield context.finding(bare, _message("http://HOST:PORT/v1"), POSSIBLE)
 
 

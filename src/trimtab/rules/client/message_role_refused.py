@@ -25,6 +25,7 @@ PATTERNS = (
     r"unexpected message role|unknown (?:message )?role|invalid (?:message )?role",
     r"only user,? (?:and )?assistant(?: and \w+)? roles are supported|roles? .{0,30}(?:is|are) not supported",
     r"unexpected role ['\"](?P<role>\w+)['\"](?! after)",
+    r"role: unknown variant [`'\"]?(?P<role>\w+)|(?P<kind>system|developer|tool) messages? (?:is|are) not allowed",
     r"system role not supported|does not support (?:the )?(?P<role>system|developer|tool) (?:role|messages?)",
 )
 
@@ -37,7 +38,7 @@ def check(context: ClientContext) -> Iterator[Finding]:
             msg(
                 "a message's role is not taken here: {role}",
                 zh="此处不接受该消息角色：{role}",
-                role=hit["role"] or "?",
+                role=(hit["role"] or hit["kind"] or "?").lower(),
             ),
             POSSIBLE if context.said(r"extra_forbidden") else SURE,
         )
