@@ -1,18 +1,23 @@
-"""From a checked configuration to a gateway that serves: sockets, keys, processes."""
+"""From a checked configuration to a gateway that serves: sockets, the first keys, processes."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 from trimtab.cli.format import gateway as shown
 from trimtab.cli.settings import lang
-from trimtab.gateway.admission import Key, Keys, hash_of
-from trimtab.gateway.running import Serving, run, say
+from trimtab.gateway.admission import Key, hash_of
+from trimtab.gateway.config import Config
+from trimtab.gateway.running import Part, Serving, run, say
 from trimtab.gateway.setup import Setup, listening_on, load
-from trimtab.gateway.usage import Record
-from trimtab.gateway.workers import supervise
+from trimtab.gateway.store.database import open_store
+from trimtab.gateway.workers import Place, supervise
 
-KEY_VARIABLE = "TRIMTAB_GATEWAY_KEY"
+KEY_VARIABLE, ADMIN_VARIABLE = "TRIMTAB_GATEWAY_KEY", "TRIMTAB_ADMIN_KEY"
 
 
 def start(setup: Setup, workers: int) -> int:
@@ -21,25 +26,29 @@ def start(setup: Setup, workers: int) -> int:
     sockets = listening_on(config, shared=workers)
     host, port = sockets[0].getsockname()[:2]
     scheme = "https" if config.tls_certificate else "http"
+    open_store(config.store, setup.default_store).close()  # made and upgraded once, before there are workers
     told = shown.serving(f"{scheme}://{host}:{port}", sorted(config.models), workers, lang())
-    serving = lambda: Serving(setup, config, _keys(), _forget, say)  # noqa: E731
     if workers == 1:
-        run(serving, sockets[0], lambda: print(told, flush=True))
+        run(lambda: Serving(setup, config, say, _first_keys()), sockets[0], lambda: print(told, flush=True))
         return 0
-    supervise(
-        sockets,
-        lambda place: run(serving, place.listening, place.ready, place.parent),
-        drain_s=config.drain,
-        say=say,
-        all_ready=lambda: print(told, flush=True),
-    )
+    numbers = Path(tempfile.mkdtemp(prefix="trimtab-gateway-"))
+    try:
+        supervise(
+            sockets, lambda place: _work(setup, config, place, numbers), drain_s=config.drain, say=say,
+            all_ready=lambda: print(told, flush=True),
+        )  # fmt: skip
+    finally:
+        shutil.rmtree(numbers, ignore_errors=True)
     return 0
 
 
-def _keys() -> Keys:
-    text = os.environ.get(KEY_VARIABLE, "")
-    return Keys([(hash_of(text.encode()), Key("environment", KEY_VARIABLE))] if text else ())
+def _work(setup: Setup, config: Config, place: Place, numbers: Path) -> None:
+    part = Part(place.number, numbers)
+    run(lambda: Serving(setup, config, say, _first_keys(), part), place.listening, place.ready, place.parent)
 
 
-def _forget(record: Record) -> None:
-    """Without a store usage is kept nowhere."""
+def _first_keys() -> Iterator[tuple[bytes, Key]]:
+    """Keys that the environment gives, beside those of the store."""
+    for id, variable, admin in (("environment", KEY_VARIABLE, False), ("admin", ADMIN_VARIABLE, True)):
+        if text := os.environ.get(variable, "").strip():
+            yield hash_of(text.encode()), Key(id, f"${variable}", admin=admin)

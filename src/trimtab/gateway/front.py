@@ -24,9 +24,16 @@ Mounted = Callable[[Request, Inbound], Answering | None]
 MAX_ID = 128  # bytes of a client's own request id
 
 
+Told = Callable[[Request, Inbound, Refused], None]  # of a request that no back end was asked for
+
+
 def nothing_mounted(request: Request, client: Inbound) -> None:
     """There is no other path."""
     raise Refused(404, "not_found", f"there is no {request.path.decode('latin-1')} here")
+
+
+def nobody_told(request: Request, client: Inbound, refused: Refused) -> None:
+    """Refusals are counted nowhere."""
 
 
 class Front:
@@ -34,6 +41,7 @@ class Front:
 
     def __init__(self, keys: Keys, routes: Routes, ledger: Ledger, mounted: Mounted = nothing_mounted) -> None:
         self.keys, self.routes, self._ledger, self.mounted = keys, routes, ledger, mounted
+        self.refused: Told = nobody_told
         self.live: set[Exchange] = set()
         self._left: asyncio.Future[None] | None = None
         self._ids = itertools.count(1)
@@ -60,6 +68,7 @@ class Front:
                 return self._other(request, client)
             return self._begin(served, request, client)
         except Refused as refused:
+            self.refused(request, client, refused)
             client.refuse(request, refused)
         return None
 

@@ -6,32 +6,67 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
+import msgspec
 import uvloop
 
 from trimtab.errors import TrimtabError
-from trimtab.gateway.admission import Keys
+from trimtab.gateway.access import AccessLog, Refusal
+from trimtab.gateway.admission import Key, Keys
 from trimtab.gateway.app import serve
 from trimtab.gateway.config import Config
 from trimtab.gateway.fleet import Fleet
 from trimtab.gateway.front import Front
+from trimtab.gateway.inbound import Inbound, Refused, Request
+from trimtab.gateway.metrics import Metrics, quoted
+from trimtab.gateway.operations import Operations
 from trimtab.gateway.provider_keys import secrets_of
 from trimtab.gateway.setup import Setup, load
-from trimtab.gateway.usage import Ledger
+from trimtab.gateway.store.database import open_store
+from trimtab.gateway.store.sync import Sync
+from trimtab.gateway.tally import Tally
+from trimtab.gateway.usage import Record
 from trimtab.messages import Message, msg
 
 Say = Callable[[Message], None]
+TELL_S = 0.5  # between two looks of the workers at each other's numbers
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Which of a gateway's workers one is; `numbers`: the directory where they tell each other their metrics."""
+
+    worker: int = 0
+    numbers: Path | None = None
 
 
 class Serving:
     """The gateway of one process."""
 
-    def __init__(self, setup: Setup, config: Config, keys: Keys, ledger: Ledger, say: Say) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        config: Config,
+        say: Say,
+        more_keys: Iterable[tuple[bytes, Key]] = (),
+        part: Part | None = None,
+    ) -> None:
+        """HostError when the store cannot be reached, UsageError or HostError when a back end's key is not there."""
         self._setup, self._say = setup, say
         self.config = config
         self.fleet = Fleet()
-        self.front = Front(keys, self.fleet.routes, ledger)
+        store = open_store(config.store, setup.default_store)
+        keys = Keys(more_keys)
+        self._tally = Tally(keys.by_id)
+        self.sync = Sync(store, keys, self._tally)
+        self.sync.load()
+        self.metrics = Metrics(self._gauges, *((part.numbers, part.worker) if part else ()))
+        self._access: AccessLog | None = None
+        self.front = Front(keys, self.fleet.routes, self._ended)
+        self.operations = Operations(self.front, self.metrics, config, None)
+        self.front.mounted, self.front.refused = self.operations, self._refused
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._use(config)
 
@@ -46,8 +81,24 @@ class Serving:
         loop.add_signal_handler(signal.SIGHUP, self.reload)
         if parent is not None:
             loop.add_reader(parent, self._orphaned, parent)
+        self.sync.begin()
+        telling = loop.create_task(self._tell())
         served = loop.create_task(serve(self.front, listening, self._stop))
         ready()
+        try:
+            await self._until_ended(served)
+        finally:
+            telling.cancel()
+            await self.sync.end()
+            self.metrics.write()
+            if self._access is not None:
+                self._access.close()
+        if self.sync.health.requests_lost:
+            self._say(msg("the usage of {n} requests is lost: the store could not be reached",
+                          n=self.sync.health.requests_lost))  # fmt: skip
+
+    async def _until_ended(self, served: asyncio.Task[None]) -> None:
+        loop = asyncio.get_running_loop()
         ended = loop.create_task(self._now.wait())
         try:
             await asyncio.wait({served, loop.create_task(self._stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
@@ -61,10 +112,16 @@ class Serving:
         if not served.cancelled():
             served.result()
 
+    async def _tell(self) -> None:
+        while True:
+            await asyncio.sleep(TELL_S)
+            self.metrics.write()
+
     def stop(self) -> None:
         """The first time: drain. The second: end now."""
         if self._stop.is_set():
             self._now.set()
+        self.operations.draining = True
         self._stop.set()
 
     def _orphaned(self, parent: int) -> None:
@@ -82,7 +139,37 @@ class Serving:
 
     def _use(self, config: Config) -> None:
         self.front.routes = self.fleet.apply(config, secrets_of(config, _no_store))
-        self.config = config
+        self._tally.price({name: model.price for name, model in config.models.items() if model.price is not None})
+        self._log_to(config.access_log)
+        self.config = self.operations.config = config
+
+    def _log_to(self, file: str | None) -> None:
+        if self._access is not None and file == self._access.file:
+            self._access.reopen()
+            return
+        former, self._access = self._access, AccessLog(file, self._say) if file is not None else None
+        if former is not None:
+            former.close()
+
+    def _ended(self, record: Record) -> None:
+        self._tally(record)
+        self.metrics.count(record)
+        if self._access is not None:
+            self._access.add(record)
+
+    def _refused(self, request: Request, client: Inbound, refused: Refused) -> None:
+        self.metrics.refuse(refused.status, refused.code)
+        if self._access is not None:
+            path, id = request.path.decode("latin-1"), request.id.decode("latin-1")
+            self._access.add(Refusal(path, refused.status, refused.code, id, client.peer))
+
+    def _gauges(self) -> dict[str, float]:
+        now = time.monotonic()
+        found: dict[str, float] = {"requests_in_flight": len(self.front.live)}
+        for back_end in self.fleet.back_ends.values():
+            found[f"back_end_outstanding{{back_end={quoted(back_end.name)}}}"] = back_end.outstanding
+            found[f"back_end_ready{{back_end={quoted(back_end.name)}}}"] = float(back_end.ready(now))
+        return found
 
 
 def _no_store(name: str) -> str:

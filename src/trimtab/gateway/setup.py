@@ -27,6 +27,11 @@ class Setup(msgspec.Struct, frozen=True):
     state_dir: Path = Path()
     data_dir: Path = Path()
 
+    @property
+    def default_store(self) -> Path:
+        """The store of a configuration that names none."""
+        return self.data_dir / "gateway" / "store.db"
+
 
 def reading_of(file: Path) -> Reading:
     """The file's reading. HostError when it cannot be read."""

@@ -1,0 +1,65 @@
+"""Who a client is when proxies stand before the gateway, and which pages of other sites may ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+
+class Proxies:
+    """The networks whose X-Forwarded-For is believed."""
+
+    def __init__(self, networks: Sequence[str]) -> None:
+        self._networks: list[IPv4Network | IPv6Network] = [ip_network(network) for network in networks]
+
+    def client(self, peer: str, forwarded: bytes) -> str:
+        """The client of a connection from `peer`: the last address in the header that is no trusted proxy's."""
+        found = peer
+        for word in reversed(forwarded.decode("latin-1").split(",")):
+            if not self._trusted(found):
+                break
+            named = word.strip()
+            if not _is_address(named):
+                break
+            found = named
+        return found
+
+    def _trusted(self, address: str) -> bool:
+        if not _is_address(address):
+            return address == ""  # a Unix socket
+        parsed = ip_address(address)
+        return any(parsed in network for network in self._networks)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+class Origins:
+    """The origins that browsers may ask from (CORS)."""
+
+    def __init__(self, origins: Sequence[str]) -> None:
+        self._any = b"*" in (encoded := frozenset(origin.encode() for origin in origins))
+        self._origins = encoded
+
+    def lines(self, origin: bytes) -> bytes:
+        """Header lines for an answer to `origin`, each ending in CRLF; none for an origin that may not ask."""
+        if not self._any and origin not in self._origins:
+            return b""
+        told = b"*" if self._any else origin
+        exposed = b"Access-Control-Expose-Headers: x-request-id, retry-after\r\n"
+        return b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\n%b" % (told, exposed)
+
+    def preflight(self, origin: bytes, asked: bytes) -> bytes:
+        """Header lines for the answer to a browser's question; `asked` are the headers that it wants to send."""
+        allowed = self.lines(origin)
+        if not allowed:
+            return b""
+        return allowed + (
+            b"Access-Control-Allow-Methods: GET, POST, OPTIONS\r\nAccess-Control-Max-Age: 600\r\n"
+            b"Access-Control-Allow-Headers: %b\r\n" % (asked or b"authorization, content-type, x-api-key")
+        )

@@ -1,0 +1,63 @@
+"""What the gateway answers about itself: /metrics, /readyz, and /admin handed on; whatever else is no path of it."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from trimtab.gateway.config import Config
+from trimtab.gateway.front import Front, Mounted, nothing_mounted
+from trimtab.gateway.inbound import Answering, Inbound, Refused, Request
+from trimtab.gateway.metrics import Metrics
+
+TEXT = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+class Readiness(msgspec.Struct):
+    """The body of /readyz."""
+
+    status: str
+    draining: bool
+    models_down: list[str]
+
+
+class Operations:
+    """Mounted beside the hot path. `admin` is None where the configuration turns it off."""
+
+    def __init__(self, front: Front, metrics: Metrics, config: Config, admin: Mounted | None) -> None:
+        self._front, self._metrics, self._admin = front, metrics, admin
+        self.config = config
+        self.draining = False
+
+    def __call__(self, request: Request, client: Inbound) -> Answering | None:
+        path = request.path
+        if path == b"/metrics" and self.config.metrics:
+            _takes_get(request)
+            client.whole(200, self._metrics.text(), content_type=TEXT)
+        elif path == b"/readyz":
+            _takes_get(request)
+            found = self.readiness()
+            client.whole(200 if found.status == "ready" else 503, msgspec.json.encode(found))
+        elif self._admin is not None and (path == b"/admin" or path.startswith(b"/admin/")):
+            return self._admin(request, client)
+        else:
+            nothing_mounted(request, client)
+        return None
+
+    def readiness(self) -> Readiness:
+        """Ready: not draining, and of each configured model a back end is up; without models, any back end."""
+        now, routes = time.monotonic(), self._front.routes
+        down: list[str] = []
+        for name in self.config.models:
+            route = routes.find(name)
+            if route is None or not any(t.back_end.ready(now) for level in route.levels for t in level):
+                down.append(name)
+        some = bool(self.config.models) or not routes.back_ends or any(b.ready(now) for b in routes.back_ends)
+        ready = not self.draining and not down and some
+        return Readiness("ready" if ready else "not ready", self.draining, down)
+
+
+def _takes_get(request: Request) -> None:
+    if request.method not in (b"GET", b"HEAD"):
+        raise Refused(405, "method_not_allowed", f"{request.path.decode('latin-1')} takes GET")

@@ -1,0 +1,122 @@
+"""What the gateway tells about itself: metrics, readiness, the access log, request ids."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.fake_back_end import back_end
+from tests.gateway.process import Gateway, gateway, until
+from trimtab.gateway.forwarded import Origins, Proxies
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+
+
+def config(url: str, more: str = "") -> str:
+    return f"local: false\nback_ends:\n  b: {{url: {url}}}\nmodels:\n  m: {{targets: [{{back_end: b}}]}}\n{more}"
+
+
+def sample(running: Gateway, name: str) -> float:
+    page = running.ask("GET", "/metrics")[2].decode()
+    return sum(float(value) for value in re.findall(rf"^trimtab_gateway_{name}(?:{{.*}})? (\S+)$", page, re.MULTILINE))
+
+
+def test_metrics_count_requests_tokens_and_refusals(tmp_path: Path) -> None:
+    with back_end() as behind, gateway(tmp_path, config(behind.url)) as running:
+        for _ in range(3):
+            assert running.ask("POST", "/v1/chat/completions", CHAT)[0] == 200
+        assert running.ask("POST", "/v1/chat/completions", CHAT, {"Authorization": "Bearer no"})[0] == 401
+        status, headers, page = running.ask("GET", "/metrics")
+        assert (status, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+        lines = page.decode().splitlines()
+        labels = 'model="m",back_end="b",path="/chat/completions",status="200"'
+        assert f"trimtab_gateway_requests_total{{{labels}}} 3" in lines
+        assert 'trimtab_gateway_prompt_tokens_total{model="m",back_end="b"} 21' in lines
+        assert 'trimtab_gateway_request_seconds_bucket{model="m",back_end="b",le="+Inf"} 3' in lines
+        assert 'trimtab_gateway_refused_total{status="401",code="key_wrong"} 1' in lines
+        assert 'trimtab_gateway_back_end_ready{back_end="b"} 1' in lines
+        told = [line for line in lines if line.startswith("# TYPE")]
+        assert len(told) == len({line.split()[2] for line in told})
+
+
+def test_metrics_of_workers_are_one_sum_that_never_falls(tmp_path: Path) -> None:
+    with back_end() as behind, gateway(tmp_path, config(behind.url), "--workers", "2") as running:
+        last = 0.0
+        for _ in range(20):
+            running.ask("POST", "/v1/chat/completions", CHAT)
+            now = sample(running, "requests_total")
+            assert now >= last
+            last = now
+        until(lambda: sample(running, "requests_total") == 20, "20 requests")
+        assert sample(running, "workers") == 2
+
+
+def test_metrics_can_be_turned_off(tmp_path: Path) -> None:
+    with back_end() as behind, gateway(tmp_path, config(behind.url, "metrics: false")) as running:
+        assert running.ask("GET", "/metrics")[0] == 404
+
+
+def test_readiness_follows_the_back_ends_of_each_model(tmp_path: Path) -> None:
+    with gateway(tmp_path, config("http://127.0.0.1:9")) as running:
+        assert running.ask("GET", "/healthz")[0] == 200
+
+        def down() -> bool:
+            running.ask("POST", "/v1/chat/completions", CHAT)
+            return running.ask("GET", "/readyz")[0] == 503
+
+        until(down, "not ready")
+        answer = json.loads(running.ask("GET", "/readyz")[2])
+        assert answer == {"status": "not ready", "draining": False, "models_down": ["m"]}
+        assert running.ask("POST", "/readyz", {})[0] == 405
+
+
+def test_the_access_log_holds_a_line_a_request(tmp_path: Path) -> None:
+    log = tmp_path / "access.jsonl"
+    with back_end() as behind, gateway(tmp_path, config(behind.url, f"access_log: {log}")) as running:
+        running.ask("POST", "/v1/chat/completions", CHAT, {"X-Request-Id": "mine-1"})
+        running.ask("POST", "/v1/chat/completions", CHAT, {"Authorization": "Bearer sk-planted"})
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["status"], line["path"]) for line in lines] == [
+        (200, "/chat/completions"), (401, "/v1/chat/completions"),
+    ]  # fmt: skip
+    assert (lines[0]["id"], lines[0]["key"], lines[0]["prompt_tokens"]) == ("mine-1", "environment", 7)
+    assert lines[0]["peer"] == "127.0.0.1"
+    assert "sk-planted" not in log.read_text()
+
+
+def test_request_ids_and_traces_pass_through(tmp_path: Path) -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    with back_end() as behind, gateway(tmp_path, config(behind.url)) as running:
+        sent = {"X-Request-Id": "mine-2", "traceparent": trace}
+        _, headers, _ = running.ask("POST", "/v1/chat/completions", CHAT, sent)
+        assert headers["x-request-id"] == "mine-2"
+        assert behind.seen[0][1]["x-request-id"] == "mine-2"
+        assert behind.seen[0][1]["traceparent"] == trace
+        _, headers, _ = running.ask("POST", "/v1/chat/completions", CHAT)
+        assert headers["x-request-id"] == behind.seen[1][1]["x-request-id"] != ""
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("10.0.0.1", b"203.0.113.9, 10.0.0.2", "203.0.113.9"),
+        ("10.0.0.1", b"198.51.100.1, 203.0.113.9", "203.0.113.9"),  # the left one is the client's own word
+        ("203.0.113.9", b"198.51.100.1", "203.0.113.9"),  # not a proxy of ours
+        ("10.0.0.1", b"", "10.0.0.1"),
+        ("10.0.0.1", b"nonsense", "10.0.0.1"),
+        ("10.0.0.1", b"10.0.0.2", "10.0.0.2"),
+        ("", b"203.0.113.9", "203.0.113.9"),
+        ("::1", b"203.0.113.9", "::1"),
+    ],
+)
+def test_forwarded_addresses_are_believed_of_trusted_proxies_alone(peer: str, forwarded: bytes, client: str) -> None:
+    assert Proxies(["10.0.0.0/8"]).client(peer, forwarded) == client
+
+
+def test_origins_are_named_or_any() -> None:
+    named = Origins(["https://chat.example.com"])
+    assert b"Access-Control-Allow-Origin: https://chat.example.com\r\n" in named.lines(b"https://chat.example.com")
+    assert named.lines(b"https://evil.example.com") == named.preflight(b"https://evil.example.com", b"") == b""
+    assert b"Access-Control-Allow-Origin: *\r\n" in Origins(["*"]).lines(b"https://any.example.com")
+    assert b"Access-Control-Allow-Headers: x-api-key\r\n" in named.preflight(b"https://chat.example.com", b"x-api-key")
