@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from trimtab import __version__
 from trimtab.gateway.usage import Record
 
 Gauges = Callable[[], Mapping[str, float]]  # sample -> value, at this moment
@@ -34,7 +33,6 @@ ABOUT = {
     "back_end_outstanding": ("gauge", "Requests that a back end is answering."),
     "back_end_ready": ("gauge", "Workers that would ask this back end now."),
     "workers": ("gauge", "Workers that told their numbers."),
-    "info": ("gauge", "The version of Trimtab."),
 }
 
 
@@ -151,7 +149,6 @@ def _read(file: Path, part: str = "counters") -> dict[str, float]:
 
 
 def _page(samples: dict[str, float]) -> bytes:
-    samples[f"info{{version={quoted(__version__)}}}"] = 1
     families: dict[str, list[str]] = {}
     for sample, value in samples.items():
         name = sample.partition("{")[0]
