@@ -212,6 +212,14 @@ class Key:
             dict(self.long),
         )
 
+    def everywhere(self) -> tuple[int, int, int]:
+        """Requests and tokens of this minute and the one before, and requests at this moment, of all workers."""
+        return (
+            self.requests + self.requests_before + self._more_requests,
+            self.tokens + self.tokens_before + self._more_tokens,
+            self.parallel + self._more_parallel,
+        )
+
     def hear(self, minute: int, shares: Iterable[Share]) -> None:
         """Take what the other workers count; `minute` is the present one."""
         if minute != self.minute:

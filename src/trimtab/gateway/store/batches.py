@@ -33,13 +33,18 @@ def enrol(to: Writing, worker: str, name: str, batch: int = 0) -> bool:
         index_elements=[workers.c.id], set_={c: said.excluded[c] for c in ("batch", "seen", "version")},
         where=workers.c.batch < said.excluded.batch if batch else None,
     )  # fmt: skip
-    return to.connection.execute(said).rowcount > 0
+    return to.connection.execute(said.returning(workers.c.id)).first() is not None
 
 
 def greet(to: Writing, worker: str) -> None:
     """Say that a worker still is there."""
     chosen = sa.update(tables.workers).where(tables.workers.c.id == worker)
     to.connection.execute(chosen.values(seen=time.time(), version=to.version))
+
+
+def leave(to: Writing, worker: str) -> None:
+    """Say that a worker goes."""
+    to.connection.execute(sa.delete(tables.workers).where(tables.workers.c.id == worker))
 
 
 def write(to: Writing, worker: str, name: str, batch: Batch) -> bool:

@@ -105,7 +105,7 @@ class Sync:
             await self._step(last=True)
         rows = [*self._tally.take().values(), *(self._flying.rows.values() if self._flying else ())]
         self.health.requests_lost = int(sum(row[0] for row in rows))
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._store.close)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._part, self.health.requests_lost == 0)
         self._thread.shutdown(wait=True)
 
     async def _run(self) -> None:
@@ -167,6 +167,13 @@ class Sync:
             tidy(store, tick.now)
         found = changes(store, tick.since, tick.now, worker)
         return Outcome(found, spent_now(store, tick.now) if tick.whole_spent else None)
+
+    def _part(self, gladly: bool) -> None:
+        """In the store's thread, at the end: what this worker counted stays for the others, the worker itself goes."""
+        if gladly:
+            with self._store.writing() as to:
+                batches.leave(to, self.worker)
+        self._store.close()
 
     def _lost(self, error: HostError) -> None:
         health = self.health
