@@ -59,7 +59,7 @@ def test_a_batch_comes_whole_or_not_at_all(store: Store) -> None:
     def broken() -> None:
         with store.writing() as to:
             write(to, "w", "host:1", batch(1, record()))
-            to.connection.execute(sa.text("SELECT * FROM nothing"))
+            to.connection.execute(sa.text("SELECT * FROM missing"))
 
     with pytest.raises(HostError, match=r"no such table|does not exist"):
         broken()
