@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trimtab.cli.examining import examined
+from trimtab.cli.examination import Bound, Examination, Patient, examined
 from trimtab.cli.healing import examine
-from trimtab.cli.patient import Bound, Examination, Patient
 from trimtab.facts.gpu import parse_gpus
 from trimtab.supervisor.happenings import ExitStatus
 from trimtab.supervisor.launching import Failure

@@ -12,8 +12,8 @@ import pytest
 
 from tests.cli.test_up import clear, environment, left_over, record, running, up
 from tests.supervisor.fake import wait_for
+from trimtab.cli.examination import Bound, bound_of
 from trimtab.cli.keeping import Keep, recall
-from trimtab.cli.patient import Bound, bound_of
 from trimtab.errors import UsageError
 from trimtab.supervisor import registry
 from trimtab.supervisor.journal import Entry, read_journal

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trimtab.cli.diagnosis import diagnosis_of
+from trimtab.cli.examination import Examination, Patient
 from trimtab.cli.format.doctor import finding_text
 from trimtab.cli.format.json import findings_value
-from trimtab.cli.patient import Examination, Patient
 from trimtab.engine.command import LaunchCommand, apply_edits, read_commands
 from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause

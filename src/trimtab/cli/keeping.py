@@ -62,7 +62,7 @@ class Keep(msgspec.Struct, frozen=True):
                 hint=msg("Write --self-heal, --self-heal=suggest, or leave it out."),
             )
         if self.bounds:
-            from trimtab.cli.patient import bound_of
+            from trimtab.cli.examination import bound_of
 
             for text in self.bounds:
                 _require_flag(bound_of(text).flag, "--keep")

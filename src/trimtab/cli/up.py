@@ -13,7 +13,7 @@ import typer
 
 from trimtab.cli import options
 from trimtab.cli.cards import Cards
-from trimtab.cli.diagnosing import Doctor, show_diagnosis
+from trimtab.cli.examination import Doctor, show_diagnosis
 from trimtab.cli.format import plan as plan_format
 from trimtab.cli.keeping import Keep, Recovered, asked_bounds, memo_of, pins_of, recall
 from trimtab.cli.launch import Launch, Wanted, demo_launch, launch_of
