@@ -127,6 +127,31 @@ def test_what_is_no_text_is_no_healthy_log(content: bytes, tmp_path: Path) -> No
     assert "not text" in done.stderr
 
 
+@pytest.mark.parametrize("text", ["", "\n\n", "a" * 3_000_000, "# A page\n\nof something else\n"])
+def test_a_text_in_which_nothing_is_vllms_is_no_healthy_log(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "server.log"
+    file.write_text(text, encoding="utf-8")
+    for done in (doctor(str(file)), doctor("-", text=text), doctor(str(file), "--json")):
+        assert done.returncode == 2
+        assert f"nothing of vLLM's was found in {len(text.splitlines())} lines" in done.stderr
+        assert done.stdout == ""
+
+
+def test_how_a_process_ended_is_judged_without_any_line(tmp_path: Path) -> None:
+    file = tmp_path / "server.log"
+    file.touch()
+    done = doctor(str(file), "--exit-status", "137")
+    assert done.returncode == 1
+    assert done.stdout.startswith("error LOG160")
+
+
+@pytest.mark.parametrize("word", ["", "  "])
+def test_a_word_of_nothing_is_not_this_directory(word: str, tmp_path: Path) -> None:
+    done = doctor(word, state=tmp_path)
+    assert done.returncode == 2
+    assert "names no log" in done.stderr
+
+
 def test_a_damaged_gzip_file_says_so(tmp_path: Path) -> None:
     file = tmp_path / "server.log.gz"
     file.write_bytes(b"\x1f\x8b" + b"damaged" * 9)

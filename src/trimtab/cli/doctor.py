@@ -58,6 +58,8 @@ def run(
     known = [*rule_registry.rules(Subject.LOG), *rule_registry.rules(Subject.CLIENT)] if select or ignore else []
     selection = Selection(_codes(select), _codes(ignore)).checked(known)
     found = diagnose(case.log, case.facts, selection)
+    if not found.report.findings:
+        _require_engine(case)
     if json:
         from trimtab.cli.format.doctor import as_json
 
@@ -69,8 +71,22 @@ def run(
     return int(found.report.worst() is Severity.ERROR)
 
 
+def _require_engine(case: _Case) -> None:
+    """UsageError where nothing tells of an engine: an empty or a foreign text is not a healthy log."""
+    if not case.log.of_an_engine:
+        raise UsageError(
+            msg("{name}: nothing of vLLM's was found in {lines:,} lines", name=case.name, lines=case.log.lines),
+            hint=msg("Name the log that the engine wrote, from its start on: trimtab doctor server.log"),
+        )
+
+
 def _case(subject: str | None, exit_status: int | None, facts: DoctorFacts) -> _Case:
     """`-` is standard input; a file is a log; any other word is a server's name, none the newest server."""
+    if subject is not None and not subject.strip():
+        raise UsageError(
+            msg("{word} names no log", word=repr(subject)),
+            hint=msg("Name a log file: trimtab doctor server.log; no word at all means this host's newest server."),
+        )
     if subject == "-":
         if sys.stdin is None:
             raise UsageError(

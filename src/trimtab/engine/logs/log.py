@@ -102,3 +102,10 @@ class Log(msgspec.Struct, frozen=True):
     def of(self, *kinds: EntryKind) -> tuple[Entry, ...]:
         """The entries of these kinds, in order."""
         return tuple(e for e in self.entries if e.kind in kinds)
+
+    @property
+    def of_an_engine(self) -> bool:
+        """Whether any of it is vLLM's or its HTTP server's, or an error: more than lines of nobody knows what."""
+        facts = self.facts
+        told = facts.starts or facts.version or facts.phase or facts.served or facts.stopped or self.accesses
+        return bool(told) or any(e.kind is not EntryKind.PLAIN or e.process for e in self.entries)
