@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 
 from trimtab.errors import UsageError
-from trimtab.messages import msg
+from trimtab.messages import Message, msg
 from trimtab.rules.rule import Rule, Subject
 
 # code -> module under trimtab.rules
@@ -159,8 +159,7 @@ RULES: dict[str, str] = {
     "HST106": "host.address_space_limited",
     "HST201": "host.disk_below_download",
     "HST202": "host.model_cache_not_writable",
-    "HST203": "host.state_directory_unusable",
-    "HST204": "host.temporary_directory_unusable",
+    "HST203": "host.directory_unusable",
     "HST205": "host.weights_are_lfs_pointers",
     "HST206": "host.hub_token_malformed",
     "HST207": "host.hub_offline_without_model",
@@ -304,7 +303,7 @@ RULES: dict[str, str] = {
 }
 
 # code -> why it went, and what took its place
-RETIRED: dict[str, str] = {}
+RETIRED: dict[str, Message] = {"HST204": msg("HST203 looks at both directories", zh="HST203 检查这两个目录")}
 
 
 @cache
