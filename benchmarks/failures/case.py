@@ -139,6 +139,21 @@ def embed(server: Server) -> str:
     return server.ask("/v1/embeddings", {"model": "demo", "input": "a word"})
 
 
+def crowd(server: Server) -> str:
+    """Three hundred requests, sixteen at a time: short and long, left by their clients, and some that are refused."""
+
+    def one(number: int) -> str:
+        text = "Tell of the sea. " * (1 + number % 20)
+        body = {"model": "demo", "messages": [{"role": "user", "content": text}], "max_tokens": 4 + number % 24}
+        if number % 50 == 7:
+            body["max_tokens"] = 4096
+        return server.ask("/v1/chat/completions", body, timeout=0.3 if number % 25 == 3 else 120)
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(one, range(300)))
+    return f"{sum(a.startswith('200') for a in answers)} of 300 answered, {sum(a[:1] == '4' for a in answers)} refused"
+
+
 def load(server: Server) -> str:
     """Thirty-two requests at once, of which every fourth is left by its client."""
     with ThreadPoolExecutor(16) as pool:

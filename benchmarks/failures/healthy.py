@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import models as m
-from case import DUMMY, SERVED, TOOLS, asks, chat, embed, kill, load, well
+from case import DUMMY, SERVED, TOOLS, asks, chat, crowd, embed, kill, load, well
 
 HEALTHY = (
     well(
@@ -24,6 +24,18 @@ HEALTHY = (
     well("debug", "log level DEBUG", *SERVED, env={"VLLM_LOGGING_LEVEL": "DEBUG"}),
     well("warning", "log level WARNING", *SERVED, env={"VLLM_LOGGING_LEVEL": "WARNING"}),
     well("load", "32 requests at once, some left by their clients", *SERVED, during=asks(load, chat)),
+    well("crowd", "300 requests, sixteen at a time", *SERVED, during=asks(crowd)),
+    well(
+        "crowd-small",
+        "300 requests on eight sequences and a cache of five blocks",
+        *SERVED,
+        "--max-num-seqs",
+        "8",
+        "--kv-cache-memory-bytes",
+        "16M",
+        env={"VLLM_CPU_KVCACHE_SPACE": "UNSET"},
+        during=asks(crowd),
+    ),
     well(
         "small-batch",
         "two sequences and a small cache under load",
@@ -32,6 +44,7 @@ HEALTHY = (
         "2",
         "--kv-cache-memory-bytes",
         "64M",
+        env={"VLLM_CPU_KVCACHE_SPACE": "UNSET"},
         during=asks(load),
     ),
     well("requests-logged", "requests in the log", *SERVED, "--enable-log-requests", during=asks(chat, load)),

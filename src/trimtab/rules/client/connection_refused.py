@@ -31,7 +31,7 @@ PATTERNS = (
 WEAK = (
     r"All connection attempts failed",
     r"APIConnectionError",
-    r"\bConnection error\b",
+    r"\bConnection error\b(?! code)",
     r"fetch failed",
     r"error sending request",
     r"local proxy failed|本地代理失败",

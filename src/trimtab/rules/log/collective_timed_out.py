@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import LIKELY, LogContext
+from trimtab.rules.log.context import LIKELY, POSSIBLE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -37,9 +37,12 @@ def check(context: LogContext) -> Iterator[Finding]:
             op=f" ({told['op']})" if told.get("op") else "",
             time=msg(" in {s:.0f} s", zh="（{s:.0f} 秒）", s=int(told["ms"]) / 1000) if told.get("ms") else "",
         ),
-        LIKELY,
+        POSSIBLE if context.first(FIRST) and not context.facts.served else LIKELY,
     )
 
+
+FIRST = r"collective operation timeout: WorkNCCL\(SeqNum=1,|last completed NCCL work: (?:0|-1)\b"
+"""No collective ever ended: peer access is at fault rather than a rank that died."""
 
 RULE = Rule(
     code="LOG142",

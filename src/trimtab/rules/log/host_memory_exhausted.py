@@ -25,7 +25,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"DefaultCPUAllocator: (?:can't|not enough|not) .*?(?:tried to allocate (?P<bytes>\d+) bytes|$)",
         r"OOM[Kk]illed|oom-kill|[Oo]ut of memory: Kill|Memory cgroup out of memory|oom_reaper",
         r"^MemoryError\b|Cannot allocate memory|std::bad_alloc|\[Errno 12\]",
-        r"[Rr]ay.*(?:OutOfMemoryError|memory pressure)|killed due to (?:the )?node running low on memory",
+        r"[Rr]ay.*(?:OutOfMemoryError|memory pressure)|killed due to (?:the )?node running low on memory|"
+        r"how to address the out of memory issue",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )
     if hit is None or any("safetensors" in frame for frame in hit.entry.frames):

@@ -21,9 +21,9 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"^Killed\b|: line \d+: +\d+ Killed\b",
+        r"^Killed\b|(?:s/it|it/s)\] *Killed$|: line \d+: +\d+ Killed\b",
         r"exit(?:ed)?(?: with)?(?: code| status)?:? ?\(?(?:137|-9)\b|[Ee]xit [Cc]ode:? *137|signal "
-        r"9\b|SIGKILL|status=9/KILL|exit code: -9",
+        r"9\b|SIGKILL(?! by OOM killer due)|status=9/KILL|exit code: -9",
     )
     status = context.facts.exit_status
     if hit is None and status not in (137, -9):

@@ -22,7 +22,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"Segmentation fault|!!! Segfault encountered|SIGSEGV|Fatal Python error: (?:Segmentation|Aborted)|"
+        r"Segmentation fault|!!! Segfault encountered|SIGSEGV(?! or other unexpected)|"
+        r"Fatal Python error: (?:Segmentation|Aborted)|"
         r"exit(?:ed)?(?: with)?(?: "
         r"code| status)?:? ?\(?(?:139|134|-11|-6)\b",
         r"^Aborted\b|core dumped|SIGABRT|double free or corruption|malloc\(\): ",
