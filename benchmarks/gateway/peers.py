@@ -135,22 +135,16 @@ def gateway(port: int, back_ends: tuple[int, int], place: Path, _: Path, trimtab
     program = trimtab or str(Path(sys.executable).with_name("trimtab"))
     store = f"sqlite:///{place}/gateway.db"
     config = {
-        "listen": f"127.0.0.1:{port}", "store": store, "local": False, "metrics": True,
+        "listen": f"127.0.0.1:{port}", "store": store, "local": False,
         "back_ends": {f"b{n}": {"url": f"http://127.0.0.1:{at}", "kind": "vllm"} for n, at in enumerate(back_ends)},
         "models": {"bench": {"targets": [{"back_end": f"b{n}", "model": "m"} for n in range(len(back_ends))]}},
     }  # fmt: skip
     path = place / "gateway.yaml"
     path.write_text(json.dumps(config))  # YAML too
-    environ = {f"XDG_{kind.upper()}_HOME": str(place / kind) for kind in ("data", "state", "config")}
-    made = subprocess.run(
-        [program, "keys", "create", "bench", "--store", store, "--rpm", "100000000", "--tpm", "100000000000",
-         "--parallel", "100000", "--json"],
-        capture_output=True, text=True, env={**os.environ, **environ}, check=False,
-    )  # fmt: skip
-    if made.returncode != 0:
-        raise Missing(f"trimtab keys create: {made.stderr}")
+    environ = {"TRIMTAB_GATEWAY_KEY": MASTER_KEY}
+    environ |= {f"XDG_{kind.upper()}_HOME": str(place / kind) for kind in ("data", "state", "config")}
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
-    return Command([program, "gateway", "--config", str(path)], environ, json.loads(made.stdout)["key"], version)
+    return Command([program, "gateway", "--config", str(path)], environ, MASTER_KEY, version)
 
 
 def nginx(port: int, back_ends: tuple[int, int], place: Path, _: Path) -> Command:
