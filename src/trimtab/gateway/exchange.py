@@ -310,6 +310,8 @@ class Exchange:
         for attempt in self._attempts:
             attempt.stop()
         won, now = self._won, time.monotonic()
+        self._won = None  # it points back here: without a cycle the memory is free at once
+        self._attempts.clear()
         if won is not None:
             won.stop()  # leaves; cuts the connection unless its answer was whole
         told = usage or Usage()

@@ -77,7 +77,8 @@ class Outbound(asyncio.Protocol):
         if self._transport is None:  # lost since it was made
             asyncio.get_running_loop().call_soon(receiver.answer_breaks, "the connection was lost")
             return
-        self._transport.write(data)
+        # Once all that came in was read: then the first of many requests wakes the back end, not each of them
+        asyncio.get_running_loop().call_soon(self._transport.write, data)
 
     def data_received(self, data: bytes) -> None:
         if self.receiver is None:  # an idle connection must be silent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 import sys
@@ -31,6 +32,7 @@ from trimtab.gateway.tally import Tally
 from trimtab.gateway.usage import Record
 from trimtab.messages import Message, msg
 
+COLLECT_AFTER = 20_000  # new containers: a request leaves no cycle behind, so there is little to be found
 Say = Callable[[Message], None]
 TELL_S = 0.5  # between two looks of the workers at each other's numbers
 
@@ -182,7 +184,11 @@ def run(
     """Run one process's gateway to its end; `serving` makes it inside the loop."""
 
     async def main() -> None:
-        await serving().run(listening, ready, parent)
+        made = serving()
+        gc.collect()
+        gc.freeze()  # what is there from the start stays: it need not be looked through again and again
+        gc.set_threshold(COLLECT_AFTER)
+        await made.run(listening, ready, parent)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())
