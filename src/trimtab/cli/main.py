@@ -39,6 +39,7 @@ VERBS: dict[str, str] = {
     "down": "trimtab.cli.down:run",
     "doctor": "trimtab.cli.doctor:run",
     "gateway": "trimtab.cli.gateway:app",
+    "keys": "trimtab.cli.keys:app",
 }
 
 BARE = {"--self-heal": "--self-heal=on"}  # options that may stand without a value, which Typer does not know

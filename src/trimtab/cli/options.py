@@ -181,3 +181,37 @@ Goodput = Annotated[
 Warmup = Annotated[int, typer.Option("--warmup", min=0, help="Requests before the clock starts.")]
 Seed = Annotated[int, typer.Option("--seed", help="What lengths and arrivals are drawn from.")]
 RowsFile = Annotated[Path | None, typer.Option("--rows", help="Write every request and figure here, as JSON Lines.")]
+KeyLabel = Annotated[str | None, typer.Option("--label", help="What the key is called.")]
+KeyOwner = Annotated[str | None, typer.Option("--owner", help="Whose key it is.")]
+KeyTags = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="NAME=VALUE", help="A label of your own; may be repeated.")
+]
+KeyPlan = Annotated[
+    str | None, typer.Option("--plan", help="The plan whose limits hold where the key states none; none: no plan.")
+]
+KeyLimits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=VALUE",
+        help="models, endpoints (with commas), requests_per_minute, tokens_per_minute, concurrency, long_prompts,"
+        " context, tokens_per_day, tokens_per_month, money_per_day, money_per_month; 60, 10k, 2M, none; repeatable.",
+    ),
+]
+KeyExpires = Annotated[
+    str | None, typer.Option("--expires", help="When it ends: 30d, 12h, a day such as 2027-01-31 (UTC), or never.")
+]
+AdminKey = Annotated[bool, typer.Option("--admin", help="A key for the admin API, which opens no model.")]
+EndedKeys = Annotated[bool, typer.Option("--all", "-a", help="Revoked and expired ones too.")]
+KeyName = Annotated[str, typer.Argument(metavar="KEY", help="A key's id, its label or its first characters.")]
+KeyOf = Annotated[str | None, typer.Option("--key", help="Only this key: its id, its label or its first characters.")]
+Grace = Annotated[str, typer.Option("--grace", help="How long the former text still holds: 24h, 10m, 0s.")]
+UsageBy = Annotated[
+    str, typer.Option("--by", help="key, owner, plan, model, back_end, path, status, day; several with commas.")
+]
+Since = Annotated[str, typer.Option("--since", help="From when on: 7d, 12h, or a day such as 2026-11-30 (UTC).")]
+Until = Annotated[str | None, typer.Option("--until", help="Up to when: as --since; default: now.")]
+PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="A plan's name.")]
+ProviderName = Annotated[str, typer.Argument(metavar="NAME", help="As `key: {stored: NAME}` of a back end names it.")]
+FromVariable = Annotated[str | None, typer.Option("--from-env", help="The variable that holds the key.")]
+FromFile = Annotated[Path | None, typer.Option("--from-file", help="The file that holds the key alone.")]
