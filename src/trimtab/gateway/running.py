@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 import sys
@@ -16,13 +17,16 @@ import uvloop
 
 from trimtab.errors import TrimtabError
 from trimtab.gateway.access import AccessLog, Refusal
-from trimtab.gateway.admission import Key, Keys
+from trimtab.gateway.admin import BackEnds, BackEndState, Process, Reloaded
+from trimtab.gateway.admin_app import Admin
+from trimtab.gateway.admission import Key, Keys, key_text
 from trimtab.gateway.app import serve
 from trimtab.gateway.config import Config
 from trimtab.gateway.fleet import Fleet
 from trimtab.gateway.front import Front
 from trimtab.gateway.inbound import Inbound, Refused, Request
 from trimtab.gateway.metrics import Metrics, quoted
+from trimtab.gateway.mounted import Mounted
 from trimtab.gateway.operations import Operations
 from trimtab.gateway.provider_keys import secrets_of
 from trimtab.gateway.setup import Setup, load
@@ -67,7 +71,10 @@ class Serving:
         self.metrics = Metrics(self._gauges, *((part.numbers, part.worker) if part else ()))
         self._access: AccessLog | None = None
         self.front = Front(keys, self.fleet.routes, self._ended)
-        self.operations = Operations(self.front, self.metrics, config, None)
+        self._part = part
+        self._admin = Admin(lambda: open_store(config.store, setup.default_store), Process(self._states, self._asked))
+        mounted = Mounted(self._admin.application, lambda request: _admin_only(keys, request))
+        self.operations = Operations(self.front, self.metrics, config, mounted if config.admin else None)
         self.front.mounted, self.front.refused = self.operations, self._refused
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._use(config)
@@ -93,6 +100,7 @@ class Serving:
             telling.cancel()
             await self.sync.end()
             self.metrics.write()
+            self._admin.close()
             if self._access is not None:
                 self._access.close()
         if self.sync.health.requests_lost:
@@ -139,6 +147,33 @@ class Serving:
         else:
             self._say(msg("reloaded: {n} models", n=len(self.front.routes.names)))
 
+    def _asked(self) -> Reloaded:
+        """Reload as the admin API asks: a fault is its answer. Where there are workers their parent tells them all."""
+        config = load(self._setup, listening=True)
+        if self._part is None:
+            self._use(config)
+        else:
+            os.kill(os.getppid(), signal.SIGHUP)
+        return Reloaded(sorted({*config.models, *self.front.routes.names}))
+
+    def _states(self) -> BackEnds:
+        now = time.monotonic()
+        served: dict[str, set[str]] = {}
+        for name in self.front.routes.names:
+            route = self.front.routes.find(name)
+            for target in (t for level in route.levels[:1] for t in level) if route is not None else ():
+                served.setdefault(target.back_end.name, set()).add(name)
+        return BackEnds(
+            [
+                BackEndState(
+                    name, back_end.kind, self.fleet.configs[name].url, back_end.ready(now), back_end.healthy,
+                    back_end.failures, max(0.0, back_end.open_until - now), back_end.outstanding,
+                    sorted(served.get(name, ())),
+                )
+                for name, back_end in self.fleet.back_ends.items()
+            ]
+        )  # fmt: skip
+
     def _use(self, config: Config) -> None:
         self.front.routes = self.fleet.apply(config, secrets_of(config, _no_store))
         self._tally.price({name: model.price for name, model in config.models.items() if model.price is not None})
@@ -172,6 +207,10 @@ class Serving:
             found[f"back_end_outstanding{{back_end={quoted(back_end.name)}}}"] = back_end.outstanding
             found[f"back_end_ready{{back_end={quoted(back_end.name)}}}"] = float(back_end.ready(now))
         return found
+
+
+def _admin_only(keys: Keys, request: Request) -> None:
+    keys.find_admin(key_text(request.headers))
 
 
 def _no_store(name: str) -> str:
