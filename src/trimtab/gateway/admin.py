@@ -205,7 +205,10 @@ def _remove_plan(store: Store, asked: Asked) -> None:
 
 _TIME: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": 1e12}
 _USAGE = {
-    "by": ({"type": "string"}, f"Names with commas: {', '.join(BY)}. Without it the sum over all."),
+    "by": (
+        {"type": "string", "pattern": f"^({'|'.join(BY)})(,({'|'.join(BY)}))*$"},
+        f"Names with commas: {', '.join(BY)}. Without it the sum over all.",
+    ),
     "since": (_TIME, "Seconds since 1970, taken down to the minute."),
     "until": (_TIME, "Seconds since 1970; up to it, without it."),
     "key": ({"type": "string"}, "The id of one key."),
@@ -213,13 +216,14 @@ _USAGE = {
 
 
 def _usage(store: Store, asked: Asked) -> Usage:
-    by = [name for name in asked.query.get("by", "").split(",") if name]
+    text = asked.query.get("by")
+    by = text.split(",") if text is not None else []
     for name in by:
         if name not in BY:
-            raise UsageError(msg("by cannot be {name}", name=repr(name)), hint=msg("Known: {known}.", known=", ".join(BY)))
-    since, until = (_seconds(asked, name) for name in ("since", "until"))
-    found = used(store, list(dict.fromkeys(by)), since or 0.0, math.inf if until is None else until, asked.query.get("key"))
-    return Usage(found)
+            raise ValueError(f"by: {name!r} is none of {', '.join(BY)}")
+    since, until = _seconds(asked, "since"), _seconds(asked, "until")
+    key = asked.query.get("key")
+    return Usage(used(store, list(dict.fromkeys(by)), since or 0.0, math.inf if until is None else until, key))
 
 
 def _seconds(asked: Asked, name: str) -> float | None:
@@ -231,9 +235,7 @@ def _seconds(asked: Asked, name: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value <= _TIME["maximum"]:
-        raise UsageError(
-            msg("{name} cannot be {text}", name=name, text=repr(text)), hint=msg("Give seconds since 1970.")
-        )
+        raise ValueError(f"{name}: {text!r} is no number of seconds since 1970")
     return value
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.endpoints import HTTPEndpoint
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trimtab.errors import TrimtabError
+from trimtab.errors import TrimtabError, UsageError
 from trimtab.gateway.admin import ENDPOINTS, Asked, Endpoint, Fault, Process, Refusal
 from trimtab.gateway.openapi import document
 from trimtab.gateway.store.database import Store
@@ -29,7 +30,8 @@ class Admin:
         self._opened, self._process = opened, process
         self._store: Store | None = None
         self._thread = ThreadPoolExecutor(1, "trimtab-admin")
-        routes = [Route(e.path, self._handler(e), methods=[e.method]) for e in ENDPOINTS]
+        paths = dict.fromkeys(e.path for e in ENDPOINTS)
+        routes = [Route(path, self._resource({e.method: e for e in ENDPOINTS if e.path == path})) for path in paths]
         routes.append(Route("/admin/openapi.json", _openapi, methods=["GET"]))
         self.application = Starlette(routes=routes, exception_handlers={HTTPException: _not_served})
 
@@ -39,17 +41,20 @@ class Admin:
         if self._store is not None:
             self._store.close()
 
-    def _handler(self, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(request: Request) -> Response:
+    def _resource(self, methods: Mapping[str, Endpoint]) -> type[HTTPEndpoint]:
+        """All methods of one path, so that its 405 names them."""
+        return type("Resource", (HTTPEndpoint,), {name.lower(): self._handler(e) for name, e in methods.items()})
+
+    def _handler(self, endpoint: Endpoint) -> Callable[[HTTPEndpoint, Request], Awaitable[Response]]:
+        async def answer(resource: HTTPEndpoint, request: Request) -> Response:
             try:
                 asked = Asked(request.path_params.get("name", ""), request.query_params, await _body(endpoint, request))
                 found = await self._found(endpoint, asked)
             except TrimtabError as error:
-                return refused(error.http_status, str(error.message), str(error.hint))
-            except msgspec.MsgspecError as error:
-                return refused(400, f"the body is not as it should be: {error}")
-            except ValueError as error:
-                return refused(400, str(error))
+                status = 409 if type(error) is UsageError else error.http_status  # it contradicts what there is
+                return refused(status, str(error.message), str(error.hint))
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                return refused(400, f"what was sent is not as it should be: {error}")
             return (
                 _json(endpoint.status, found) if endpoint.gives is not None else Response(status_code=endpoint.status)
             )
@@ -71,7 +76,16 @@ class Admin:
 async def _body(endpoint: Endpoint, request: Request) -> object:
     if endpoint.takes is None:
         return None
-    return msgspec.json.decode(await request.body(), type=endpoint.takes)
+    return msgspec.convert(_whole_numbers(msgspec.json.decode(await request.body())), endpoint.takes)
+
+
+def _whole_numbers(value: object) -> object:
+    """1.0 is an integer to JSON Schema, and so to whoever calls by the document."""
+    if isinstance(value, dict):
+        return {name: _whole_numbers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def refused(status: int, message: str, hint: str = "") -> Response:

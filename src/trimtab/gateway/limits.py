@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 # The names by which a scope gives an endpoint, and its paths without /v1.
 ENDPOINTS: Mapping[str, frozenset[bytes]] = {
@@ -24,20 +26,27 @@ ENDPOINTS: Mapping[str, frozenset[bytes]] = {
 }
 
 
+# For whoever reads the record from JSON; `faults` judges one that was made otherwise.
+Count = Annotated[int, Meta(ge=1, lt=1 << 62)]
+Amount = Annotated[float, Meta(ge=0, lt=1 << 62)]
+Pattern = Annotated[str, Meta(pattern=r"\S")]
+Endpoint = Annotated[str, Meta(pattern=f"^({'|'.join(ENDPOINTS)})$")]
+
+
 class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """None: not limited. Of a key with a plan: as its plan says."""
 
-    models: tuple[str, ...] | None = None  # names, or patterns with *, ? and [...]
-    endpoints: tuple[str, ...] | None = None  # keys of ENDPOINTS
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None  # of prompts and answers together
-    concurrency: int | None = None  # requests at once
-    long_prompts: int | None = None  # at once, for each model
-    context: int | None = None  # estimated tokens of one prompt
-    tokens_per_day: int | None = None  # days and months are those of UTC
-    tokens_per_month: int | None = None
-    money_per_day: float | None = None  # in the currency of the prices
-    money_per_month: float | None = None
+    models: tuple[Pattern, ...] | None = None  # names, or patterns with *, ? and [...]
+    endpoints: tuple[Endpoint, ...] | None = None
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None  # of prompts and answers together
+    concurrency: Count | None = None  # requests at once
+    long_prompts: Count | None = None  # at once, for each model
+    context: Count | None = None  # estimated tokens of one prompt
+    tokens_per_day: Count | None = None  # days and months are those of UTC
+    tokens_per_month: Count | None = None
+    money_per_day: Amount | None = None  # in the currency of the prices
+    money_per_month: Amount | None = None
 
 
 NUMBERS = tuple(name for name in Limits.__struct_fields__ if name not in ("models", "endpoints"))

@@ -10,10 +10,11 @@ import msgspec
 from trimtab.gateway.admin import Endpoint, Refusal
 
 _REFUSALS = {
-    "400": "What was sent makes no sense.",
+    "400": "What was sent is not as this document says.",
     "401": "No key, or none that is known.",
     "403": "A key that is no admin key.",
     "404": "What the path names is not there.",
+    "409": "It contradicts what there is: an unknown plan, a plan in use, an end that is over, a faulty file.",
     "503": "The store cannot be reached.",
 }
 
