@@ -74,7 +74,7 @@ def test_stream_is_as_vllms_own(name: str) -> None:
     assert ours == theirs
 
 
-@pytest.mark.parametrize("name", ["text", "stop", "length", "think"])
+@pytest.mark.parametrize("name", ["text", "stop", "length", "think", "tool", "required"])
 def test_whole_answer_is_as_vllms_own(name: str, server: Serve) -> None:
     ours = client(server(f"{name}-chat.json")).messages.create(**ASKED)
     theirs = anthropic.types.Message.model_validate_json(recorded(f"{name}-messages.json"))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from trimtab.gateway.routes import Translation
 from trimtab.gateway.translate.chat_messages import ChatToMessages
+from trimtab.gateway.translate.chat_responses import ChatToResponses
 from trimtab.gateway.translate.messages_chat import CountTokens, MessagesToChat
 from trimtab.gateway.translate.responses_chat import ResponsesToChat
 from trimtab.gateway.translate.translation import Chain
@@ -24,8 +25,8 @@ _OWN = {
 }
 # In order of preference: what a back end has to speak, and the way there.
 _WAYS: dict[bytes, dict[str, Callable[[], Translation]]] = {
-    b"/chat/completions": {"messages": ChatToMessages},
-    b"/messages": {"chat": MessagesToChat},
+    b"/chat/completions": {"messages": ChatToMessages, "responses": ChatToResponses},
+    b"/messages": {"chat": MessagesToChat, "responses": lambda: Chain(MessagesToChat(), ChatToResponses())},
     b"/responses": {"chat": ResponsesToChat, "messages": lambda: Chain(ResponsesToChat(), ChatToMessages())},
     b"/messages/count_tokens": {"tokenize": CountTokens},
 }

@@ -54,7 +54,7 @@ class ChatToMessages:
         if asked.logprobs:
             raise unsupported("logprobs", "this model's back end does not tell them")
         self._tells_usage = bool(asked.stream_options and asked.stream_options.include_usage)
-        fields = kept(body, TRANSLATED, KEPT, DROPPED | _without_effect(present(body)))
+        fields = kept(body, TRANSLATED, KEPT, DROPPED | without_effect(present(body)))
         return msgspec.json.encode({**fields, **_asked(asked)})
 
     def answer(self, body: bytes) -> bytes:
@@ -70,7 +70,7 @@ class ChatToMessages:
         return MessagesAsChat(tells_usage=self._tells_usage)
 
 
-def _without_effect(fields: Fields) -> frozenset[str]:
+def without_effect(fields: Fields) -> frozenset[str]:
     """Fields that are refused unless they ask for what happens anyway."""
     harmless = {"logit_bias": _EMPTY, "modalities": (b'["text"]',), "functions": (b"[]",)}
     return frozenset(name for name, values in harmless.items() if bytes(fields.get(name, b"-")) in values)

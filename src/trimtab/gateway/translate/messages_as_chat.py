@@ -10,7 +10,7 @@ import msgspec
 from trimtab.gateway import errors
 from trimtab.gateway.inbound import Refused
 from trimtab.gateway.translate import messages, sse
-from trimtab.gateway.translate.translation import CUT, EventStream
+from trimtab.gateway.translate.translation import CUT, EventStream, both_reasonings
 
 _encode = msgspec.json.Encoder().encode
 _FINISH = {
@@ -32,7 +32,7 @@ def completion(answer: messages.Answer) -> dict[str, Any]:
     thought = "".join(block.thinking for block in answer.content if block.type == "thinking")
     calls = [_call(block) for block in answer.content if block.type == "tool_use"]
     said: dict[str, Any] = {"role": "assistant", "content": text or (None if calls else ""), "refusal": None}
-    said.update(_reasoning(thought) if thought else {})
+    said.update(both_reasonings(thought) if thought else {})
     if calls:
         said["tool_calls"] = calls
     choice = {"index": 0, "message": said, "logprobs": None, **_finish(answer.stop_reason, answer.stop_sequence)}
@@ -40,11 +40,6 @@ def completion(answer: messages.Answer) -> dict[str, Any]:
         "id": answer.id, "object": "chat.completion", "created": int(time.time()), "model": answer.model,
         "choices": [choice], "usage": _usage(answer.usage or messages.Usage()),
     }  # fmt: skip
-
-
-def _reasoning(text: str) -> dict[str, Any]:
-    """Under both names that clients look for: vLLM's own and the one that it had before."""
-    return {"reasoning": text, "reasoning_content": text}
 
 
 def _call(block: messages.Said) -> dict[str, Any]:
@@ -127,7 +122,7 @@ class MessagesAsChat(EventStream):
             if text is not None and text.text:
                 out.append(self._chunk({"content": text.text}))
             elif text is not None and text.thinking:
-                out.append(self._chunk(_reasoning(text.thinking)))
+                out.append(self._chunk(both_reasonings(text.thinking)))
 
     def _call(self, index: int, call: dict[str, Any]) -> bytes:
         return self._chunk({"tool_calls": [{"index": self._calls[index], **call}]})

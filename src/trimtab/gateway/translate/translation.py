@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -225,3 +225,8 @@ def object_of(text: str) -> msgspec.Raw | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     return msgspec.Raw(text.encode())
+
+
+def both_reasonings(text: str) -> dict[str, Any]:
+    """Under both names that clients look for: vLLM's own and the one that it had before."""
+    return {"reasoning": text, "reasoning_content": text}
