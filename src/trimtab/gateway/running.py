@@ -25,6 +25,7 @@ from trimtab.gateway.config import Config
 from trimtab.gateway.fleet import Fleet
 from trimtab.gateway.front import Front
 from trimtab.gateway.inbound import Inbound, Refused, Request
+from trimtab.gateway.local import LocalServer, local_servers, with_local
 from trimtab.gateway.metrics import Metrics, quoted
 from trimtab.gateway.mounted import Mounted
 from trimtab.gateway.operations import Operations
@@ -38,6 +39,7 @@ from trimtab.messages import Message, msg
 
 COLLECT_AFTER = 20_000  # new containers: a request leaves no cycle behind, so there is little to be found
 Say = Callable[[Message], None]
+LOOK_S = 1.0  # between two looks at the servers of this host
 TELL_S = 0.5  # between two looks of the workers at each other's numbers
 
 
@@ -77,6 +79,7 @@ class Serving:
         self.operations = Operations(self.front, self.metrics, config, mounted if config.admin else None)
         self.front.mounted, self.front.refused = self.operations, self._refused
         self._stop, self._now = asyncio.Event(), asyncio.Event()
+        self._local: tuple[LocalServer, ...] = ()
         self._use(config)
 
     async def run(self, listening: socket.socket, ready: Callable[[], None], parent: int | None = None) -> None:
@@ -91,13 +94,14 @@ class Serving:
         if parent is not None:
             loop.add_reader(parent, self._orphaned, parent)
         self.sync.begin()
-        telling = loop.create_task(self._tell())
+        minding = [loop.create_task(self._tell()), loop.create_task(self._look())]
         served = loop.create_task(serve(self.front, listening, self._stop))
         ready()
         try:
             await self._until_ended(served)
         finally:
-            telling.cancel()
+            for task in minding:
+                task.cancel()
             await self.sync.end()
             self.metrics.write()
             self._admin.close()
@@ -126,6 +130,16 @@ class Serving:
         while True:
             await asyncio.sleep(TELL_S)
             self.metrics.write()
+
+    async def _look(self) -> None:
+        """Servers of this host come and go."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self.config.local and local_servers(self._setup.state_dir) != self._local:
+                try:
+                    self._use(self.config)
+                except TrimtabError as error:
+                    self._say(error.message)
 
     def stop(self) -> None:
         """The first time: drain. The second: end now."""
@@ -175,7 +189,15 @@ class Serving:
         )  # fmt: skip
 
     def _use(self, config: Config) -> None:
-        self.front.routes = self.fleet.apply(config, secrets_of(config, _no_store))
+        former, self._local = self._local, local_servers(self._setup.state_dir) if config.local else ()
+        whole = with_local(config, self._local)
+        keys = secrets_of(config, _no_store)
+        keys |= {s.name: s.key.reveal() for s in self._local if s.name not in config.back_ends}
+        self.fleet.apply(whole, keys)
+        for server in self._local:
+            if server.name not in config.back_ends and server not in former:  # later it tells its models itself
+                self.fleet.learn(server.name, {model: {} for model in server.models})
+        self.front.routes = self.fleet.routes
         self._tally.price({name: model.price for name, model in config.models.items() if model.price is not None})
         self._log_to(config.access_log)
         self.config = self.operations.config = config
