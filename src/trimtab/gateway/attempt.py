@@ -14,6 +14,7 @@ from trimtab.gateway.routes import Target, Translation
 
 ANTHROPIC_VERSION = b"2023-06-01"  # what is asked for when the client names none
 PASSED_ON = (b"traceparent", b"tracestate", b"openai-beta", b"anthropic-beta")
+_PASSED_ON = frozenset({*PASSED_ON, b"anthropic-version"})
 
 
 class Asking(Protocol):
@@ -120,13 +121,20 @@ def wire(
         content_type = b"application/json"
         if renamed is not None or ask_usage:
             body = bodies.changed(body, model=renamed, ask_usage=ask_usage)
-    more = b"".join([b"%b: %b\r\n" % (name, headers[name]) for name in PASSED_ON if name in headers])
-    if b"anthropic-version" in headers or back_end.kind == "anthropic":
-        more += b"anthropic-version: %b\r\n" % headers.get(b"anthropic-version", ANTHROPIC_VERSION)
+    more = b""
+    if back_end.kind == "anthropic" or not _PASSED_ON.isdisjoint(headers):
+        more = _more(headers, back_end.kind)
     return b"POST %b%b HTTP/1.1\r\n%bContent-Type: %b\r\nContent-Length: %d\r\nX-Request-Id: %b\r\n%b\r\n%b" % (
         back_end.base if served.versioned else back_end.bare, path, back_end.fixed, content_type, len(body), request.id,
         more, body,
     )  # fmt: skip
+
+
+def _more(headers: dict[bytes, bytes], kind: str) -> bytes:
+    more = b"".join([b"%b: %b\r\n" % (name, headers[name]) for name in PASSED_ON if name in headers])
+    if b"anthropic-version" in headers or kind == "anthropic":
+        more += b"anthropic-version: %b\r\n" % headers.get(b"anthropic-version", ANTHROPIC_VERSION)
+    return more
 
 
 def _is_silent(path: bytes, asked: bodies.Asked) -> bool:

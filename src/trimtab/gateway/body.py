@@ -26,6 +26,7 @@ class Asked(msgspec.Struct):
 
 _decoder = msgspec.json.Decoder(Asked)
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MODEL, _NAMED = b'"model"', re.compile(rb'"model"\s*:\s*("[^"\\]*")')
 _INCLUDE_USAGE = msgspec.Raw(b'{"include_usage":true}')
 _AT = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"missing required field `(.*)`")
@@ -52,6 +53,10 @@ def read(body: bytes, content_type: bytes | None = b"application/json") -> Asked
 
 def changed(body: bytes, *, model: str | None, ask_usage: bool) -> bytes:
     """The body with another model's id and with usage asked of the stream; all other fields byte for byte."""
+    if not ask_usage and model is not None and body.count(_MODEL) == 1:
+        found = _NAMED.search(body)  # the one key "model" in it is the top's own, so its value alone is replaced
+        if found is not None:
+            return b"%b%b%b" % (body[: found.start(1)], msgspec.json.encode(model), body[found.end(1) :])
     fields: dict[str, Any] = _fields.decode(body)
     if model is not None:
         fields["model"] = model

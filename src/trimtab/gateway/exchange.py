@@ -17,14 +17,9 @@ from trimtab.gateway.inbound import REASONS, Inbound, Refused, Request
 from trimtab.gateway.outbound import Outbound
 from trimtab.gateway.paths import Served
 from trimtab.gateway.routes import Between, Route, Target
-from trimtab.gateway.usage import BodyUsage, Record, StreamUsage, Usage
+from trimtab.gateway.usage import NOTHING, BodyUsage, Record, StreamUsage, Usage
 
-# Header lines of an answer that are the connection's or the provider's account, not the client's.
-_KEPT_BACK = frozenset(
-    {b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"upgrade", b"trailer",
-     b"proxy-authenticate", b"proxy-connection", b"www-authenticate", b"server", b"date", b"set-cookie",
-     b"alt-svc", b"x-request-id", b"strict-transport-security", b"openai-organization", b"openai-project"}
-)  # fmt: skip
+_STATUS_LINES = {status: b"HTTP/1.1 %d %b" % (status, reason.encode()) for status, reason in REASONS.items()}
 # Answers after which another target is asked, where there is one: the fault may be the back end's alone.
 RETRIED = frozenset({401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529})
 _FAILED = frozenset({502, 503, 504, 529})  # those that count against the back end
@@ -108,13 +103,9 @@ class Exchange:
         status = connection.status
         if status in RETRIED and self._passes_over(attempt, connection):
             return
-        for other in self._attempts:
-            if other is not attempt:
-                other.stop()
+        if len(self._attempts) > 1 or self._hedge is not None:
+            self._stop_others(attempt)
         self._attempts.clear()
-        if self._hedge is not None:
-            self._hedge.cancel()
-            self._hedge = None
         self._won = attempt
         connection.receiver = self
         now = time.monotonic()
@@ -122,6 +113,14 @@ class Exchange:
         if self._paused:
             connection.pause(True)
         self._read_head(attempt, connection)
+
+    def _stop_others(self, attempt: Attempt) -> None:
+        for other in self._attempts:
+            if other is not attempt:
+                other.stop()
+        if self._hedge is not None:
+            self._hedge.cancel()
+            self._hedge = None
 
     def _passes_over(self, attempt: Attempt, connection: Outbound) -> bool:
         """Whether another target is asked instead of passing this answer on."""
@@ -148,16 +147,15 @@ class Exchange:
         kind = b""
         if status == 401:  # the gateway's own key is meant: the client's is right
             self._status = status = 502
-        lines = [b"HTTP/1.1 %d %b" % (status, REASONS.get(status, "Status").encode())]
+        lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d Status" % status]
         for name, value in connection.headers:
             if name == b"content-type":
                 kind = value
-            if name not in _KEPT_BACK:
-                lines.append(b"%b: %b" % (name, value))
+            lines.append(b"%b: %b" % (name, value))
         lines.append(b"x-request-id: " + self._request.id)
         if target.level:
             lines.append(b"x-trimtab-fall-back: %b" % target.model.encode("latin-1", "replace"))
-        self._streamed = kind[:17].lower() == b"text/event-stream"
+        self._streamed = kind.startswith(b"text/event-stream") or kind[:17].lower() == b"text/event-stream"
         self._head, self._length = lines, connection.length
         self._flow = self._flow_of(attempt, connection.status, kind)
 
@@ -307,20 +305,21 @@ class Exchange:
         self._is_over = True
         if self._hedge is not None:
             self._hedge.cancel()
-        for attempt in self._attempts:
-            attempt.stop()
+        if self._attempts:
+            for attempt in self._attempts:
+                attempt.stop()
+            self._attempts.clear()
         won, now = self._won, time.monotonic()
-        self._won = None  # it points back here: without a cycle the memory is free at once
-        self._attempts.clear()
-        if won is not None:
-            won.stop()  # leaves; cuts the connection unless its answer was whole
-        told = usage or Usage()
         name = self._tried[-1].back_end.name if self._tried else ""
+        if won is not None:
+            self._won = None  # it points back here: without a cycle the memory is free at once
+            name = won.target.back_end.name
+            won.stop()  # leaves; cuts the connection unless its answer was whole
+        told = usage or NOTHING
         self._key.leave(time.time(), self._asked.model, told.prompt + told.completion, self._held, self._long)
         record = Record(
-            self._key.id, self._route.name, won.target.back_end.name if won is not None else name,
-            self._served.path.decode("latin-1"), self._status, told.prompt, told.completion, told.cached,
-            now - self.started, self._first_byte, usage is not None, self._request.id.decode("latin-1"),
+            self._key.id, self._route.name, name, self._served.name, self._status, told.prompt, told.completion,
+            told.cached, now - self.started, self._first_byte, usage is not None, self._request.id.decode("latin-1"),
             self._client.peer,
         )  # fmt: skip
         self._over_with(self, record, won is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -35,8 +36,7 @@ class Renamed:
     __slots__ = ("_inner", "_pairs", "_streamed", "whole")
 
     def __init__(self, inner: Flow, there: str, here: str, *, streamed: bool) -> None:
-        names = msgspec.json.encode(there), msgspec.json.encode(here)
-        self._pairs = [(b'"model":' + b + names[0], b'"model":' + b + names[1]) for b in (b"", b" ")]
+        self._pairs = _pairs(there, here)
         self._inner, self._streamed, self.whole = inner, streamed, inner.whole
 
     def pass_on(self, piece: bytes) -> bytes:
@@ -58,8 +58,14 @@ class Renamed:
             if there in data:
                 data = data.replace(there, here)
         if not self._streamed:
-            self._pairs = []
+            self._pairs = ()
         return data
+
+
+@lru_cache(maxsize=1024)
+def _pairs(there: str, here: str) -> tuple[tuple[bytes, bytes], ...]:
+    names = msgspec.json.encode(there), msgspec.json.encode(here)
+    return tuple((b'"model":' + blank + names[0], b'"model":' + blank + names[1]) for blank in (b"", b" "))
 
 
 class Translated:

@@ -15,6 +15,12 @@ from trimtab.gateway.inbound import lowered
 
 MAX_ANSWER_HEAD = 64 << 10
 HIGH_WATER = 1 << 20
+# Header lines of an answer that are the connection's or the provider's account, not the client's.
+OWN = frozenset(
+    {b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"upgrade", b"trailer",
+     b"proxy-authenticate", b"proxy-connection", b"www-authenticate", b"server", b"date", b"set-cookie",
+     b"alt-svc", b"x-request-id", b"strict-transport-security", b"openai-organization", b"openai-project"}
+)  # fmt: skip
 
 
 class Receiving(Protocol):
@@ -61,7 +67,7 @@ class Outbound(asyncio.Protocol):
         self.used = 0  # requests sent so far: a first failure on a reused connection is the idle time-out's
         self.spoke = False  # whether a byte of the answer came
         self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
+        self.headers: list[tuple[bytes, bytes]] = []  # those for the client, names in lower case
         self.length = -1  # bytes of the body when told
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -130,11 +136,12 @@ class Outbound(asyncio.Protocol):
         if self._head_size > MAX_ANSWER_HEAD:
             raise ValueError("too many headers")
         name = lowered(name)
-        if name == b"content-length":
+        if name not in OWN:
+            self.headers.append((name, value))
+        elif name == b"content-length":
             self.length = int(value)
         elif name == b"transfer-encoding":
             self._chunked = value.lower().endswith(b"chunked")
-        self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()

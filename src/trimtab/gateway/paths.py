@@ -17,6 +17,11 @@ class Served(msgspec.Struct, frozen=True):
     asks_usage: bool = False  # its streams tell usage only when stream_options asks for it
     prompt: bytes = b'"input"'  # the field that begins a prompt, for the choice by prefix
 
+    @property
+    def name(self) -> str:
+        """The path as text."""
+        return _NAMES[self.path]
+
 
 ALL = (
     Served(b"/chat/completions", "chat", asks_usage=True, prompt=b'"messages"'),
@@ -35,6 +40,7 @@ ALL = (
     Served(b"/classify", "classify", versioned=False),
     Served(b"/pooling", "pooling", versioned=False),
 )
+_NAMES = {s.path: s.path.decode() for s in ALL}
 SERVED: dict[bytes, Served] = {
     **{s.path: s for s in ALL},
     **{b"/v1" + s.path: s for s in ALL},

@@ -151,7 +151,7 @@ class Target:
 class Route:
     """What a model name leads to: levels of equal replicas, each level the fall-back of the one before."""
 
-    __slots__ = ("affine", "hedge_after", "levels", "long_prompt_bytes", "name")
+    __slots__ = ("_ways", "affine", "hedge_after", "levels", "long_prompt_bytes", "name")
 
     def __init__(
         self, name: str, levels: Iterable[Iterable[Target]], *, affine: bool = False, hedge_after: float | None = None,
@@ -160,6 +160,7 @@ class Route:
         self.name, self.affine, self.hedge_after = name, affine, hedge_after
         self.long_prompt_bytes = long_prompt_bytes
         self.levels = tuple(tuple(level) for level in levels)
+        self._ways: dict[bytes, tuple[tuple[Target, ...], ...]] = {}  # path -> the levels that can be asked for it
 
     def choose(
         self, served: Served, between: Between, body: bytes = b"", tried: Collection[Target] = ()
@@ -170,24 +171,31 @@ class Route:
         """
         now = time.monotonic()
         busy: Target | None = None
-        for level in self.levels:
-            found = [t for t in level if t.back_end.ready(now) and t not in tried and t.back_end.takes(served, between)]
-            if not found:
-                continue
-            free = [t for t in found if t.busy_until <= now]
-            if not free:
-                busy = busy or min(found, key=attrgetter("busy_until"))
-            elif len(free) == 1:
+        for level in self._ways.get(served.path) or self._find_ways(served, between):
+            free: list[Target] = []
+            waiting: list[Target] = []
+            for target in level:
+                back_end = target.back_end
+                if (back_end.failures < FAILURES and back_end.healthy) or back_end.ready(now):
+                    if tried and target in tried:
+                        continue
+                    (waiting if back_end.busy and target.busy_until > now else free).append(target)
+            if len(free) == 1:
                 return free[0]
-            elif self.affine:
-                return _by_prefix(free, _prefix(body, served.prompt))
-            else:
-                return min(free, key=_load)
+            if free:
+                return _by_prefix(free, _prefix(body, served.prompt)) if self.affine else _least(free)
+            if waiting and busy is None:
+                busy = min(waiting, key=attrgetter("busy_until"))
         return busy
 
     def takes(self, served: Served, between: Between) -> bool:
         """Whether any back end of the model can be asked for this, ready or not."""
-        return any(t.back_end.takes(served, between) for level in self.levels for t in level)
+        return bool(self._ways.get(served.path) or self._find_ways(served, between))
+
+    def _find_ways(self, served: Served, between: Between) -> tuple[tuple[Target, ...], ...]:
+        levels = [tuple(t for t in level if t.back_end.takes(served, between)) for level in self.levels]
+        ways = self._ways[served.path] = tuple(level for level in levels if level)
+        return ways
 
 
 class Routes:
@@ -221,8 +229,14 @@ def no_translation(asks: bytes, speaks: frozenset[str]) -> None:
     """Each back end is asked only for the protocols that it speaks."""
 
 
-def _load(target: Target) -> float:
-    return (target.back_end.outstanding + 1) / target.weight
+def _least(targets: Sequence[Target]) -> Target:
+    """The least loaded; the first of equals."""
+    found, least = targets[0], math.inf
+    for target in targets:
+        load = (target.back_end.outstanding + 1) / target.weight
+        if load < least:
+            found, least = target, load
+    return found
 
 
 def _prefix(body: bytes, field: bytes) -> bytes:
@@ -242,4 +256,4 @@ def _by_prefix(targets: Sequence[Target], prefix: bytes) -> Target:
     for target in sorted(targets, key=score, reverse=True):
         if target.back_end.outstanding + 1 <= math.ceil(LOAD_BOUND * asked * target.weight / weights):
             return target
-    return min(targets, key=_load)
+    return _least(targets)

@@ -22,6 +22,9 @@ class Usage(msgspec.Struct, frozen=True):
     cached: int = 0
 
 
+NOTHING = Usage()
+
+
 class Record(msgspec.Struct):
     """One answered request, for the ledger."""
 
@@ -117,8 +120,7 @@ class BodyUsage:
         """The usage, if the body holds one."""
         kept = self._kept[0] if len(self._kept) == 1 else b"".join(self._kept)
         if self._size <= KEPT:
-            told = _decoded(kept) if _MARK in kept or b"_tokens" in kept else None
-            return told[0] if told is not None else None
+            return _of_body(kept) if _MARK in kept or b"_tokens" in kept else None
         at = kept.rfind(_MARK)
         start = kept.find(b"{", at) if at >= 0 else -1
         end = _closing(kept, start) if start >= 0 else -1
@@ -223,6 +225,15 @@ def _decoded(data: bytes) -> tuple[Usage, bool] | None:
         return (inner.usage.usage(), False) if inner is not None and inner.usage is not None else None
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+def _of_body(body: bytes) -> Usage | None:
+    """The usage of a whole answer."""
+    try:
+        told = _within.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return told.usage.usage() if told.usage is not None else None
 
 
 def _closing(text: bytes, start: int) -> int:
