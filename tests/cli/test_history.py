@@ -11,7 +11,10 @@ from pathlib import Path
 
 from tests.cli.test_up import clear, environment, record, running
 from tests.supervisor.fake import wait_for
+from trimtab.cli.format.history import History, history_text
 from trimtab.engine.flight import Moment
+from trimtab.engine.registry import ServerRecord
+from trimtab.supervisor.history import Note, Start, Stay
 from trimtab.supervisor.recorder import FlightLog, read_flight
 
 
@@ -65,6 +68,19 @@ def test_a_crash_with_what_came_before_it(home: Path, model: Path, python: Path)
     (start,) = told["starts"]
     assert [stay["state"] for stay in start["stays"]] == ["starting", "loading", "compiling", "ready", "crashed"]
     assert start["before"]["minutes"][0]["waiting"] == 4
+
+
+def test_what_is_of_note_stands_among_the_states() -> None:
+    stays = (Stay("ready", 100.0, 50.0, "answered"), Stay("crashed", 150.0, 1.0, "was killed"),
+             Stay("backing_off", 151.0, 40.0, "starts again in 2 s"))  # fmt: skip
+    notes = (Note(120.0, "event", "the webhook at h answered 500"), Note(155.0, "cards", "held by process 12"),
+             Note(190.0, "cards", "free again after 37 s"))  # fmt: skip
+    server = ServerRecord(
+        name="mine", state="backing_off", pid=1, pid_started=0.0, host="127.0.0.1", port=1, base_url=""
+    )
+    seen = History(server, (Start(1, 100.0, stays, {}, notes=notes),), {}, now=191.0)
+    lines = [line.split()[1] for line in history_text(seen, "en").splitlines()[3:]]
+    assert lines == ["ready", "event", "crashed", "backing_off", "cards", "cards"]
 
 
 def test_one_that_runs_needs_no_name(home: Path, model: Path, python: Path) -> None:

@@ -243,3 +243,21 @@ def test_logs_follow_goes_on_over_a_restart(home: Path, model: Path, python: Pat
         out, _ = follower.communicate(timeout=30)
     assert follower.returncode == 0
     assert out.count("Application startup complete") == 2
+
+
+def test_a_record_or_a_launch_of_another_version_is_said(home: Path, model: Path, python: Path) -> None:
+    with running(home, *given(model, python)) as child:
+        wait_for(lambda: record(home, "ready"))
+        stop(child)
+    server = registry.directory(state_of(home), "mine")
+    whole = (server / "server.json").read_text()
+    (server / "server.json").write_text(whole.replace('"pid"', '"process"'))
+    done = up(home, "mine")
+    assert done.returncode == 2
+    clear(done, "the record of the server mine is of another version of Trimtab: Object missing required field `pid`")
+    (server / "server.json").write_text(whole)
+    journal = (server / "journal.jsonl").read_text()
+    (server / "journal.jsonl").write_text(journal.replace('"program"', '"words"'))
+    done = up(home, "mine")
+    assert done.returncode == 2
+    clear(done, "the last launch of mine cannot be read here: Object missing required field `program`")

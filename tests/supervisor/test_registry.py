@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import stat
 from collections.abc import Mapping
@@ -72,6 +73,30 @@ def test_secrets_in_argv() -> None:
     assert without_secrets(argv) == [
         "vllm", "serve", "m", "--api-key", "***", "***", "--port", "1", "--api-key=***", "--hf-token=***",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"name": "m"}', "missing required field"),
+        ("[]", "Expected `object`"),
+        ('{"name": "m", "state": "ready", "pid": 1, "pid_started": 0, "host": "h", "port": 1, "base_url": "u", '
+         '"schema": "trimtab.server/2"}', "schema trimtab.server/2, not trimtab.server/1"),
+    ],
+)  # fmt: skip
+def test_a_record_of_another_version_is_still_a_server(tmp_path: Path, text: str, why: str) -> None:
+    home = registry.directory(tmp_path, "m")
+    home.mkdir(parents=True)
+    (home / "server.json").write_text(text)
+    refused = f"the record of the server m is of another version of Trimtab: .*{re.escape(why)}"
+    for look in (lambda: registry.find(tmp_path, "m"), lambda: registry.claim(tmp_path, Wish("x", name="m")),
+                 lambda: registry.require_readable(tmp_path, "m")):  # fmt: skip
+        with pytest.raises(HostError, match=refused) as error:
+            look()
+        assert str(home) in str(error.value.hint)
+    assert registry.claim(tmp_path, Wish("m")).name == "m-2"
+    assert registry.records(tmp_path)[0].name == "m-2"
+    registry.require_readable(tmp_path, "nobody")
 
 
 def test_a_record_that_is_no_json_is_no_server(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ import pytest
 
 from tests.supervisor.fake import Run, spec, wait_for
 from trimtab.messages import Message, msg
+from trimtab.supervisor import registry
 from trimtab.supervisor.happenings import Limits
+from trimtab.supervisor.history import starts
 from trimtab.supervisor.journal import Entry, read_journal
 from trimtab.supervisor.launching import (
     Callbacks,
@@ -27,6 +29,7 @@ from trimtab.supervisor.launching import (
     StateChanged,
     Step,
     StillTaken,
+    Unwritten,
 )
 from trimtab.supervisor.process import members
 from trimtab.supervisor.registry import ServerRecord
@@ -187,6 +190,52 @@ def test_a_start_with_one_parameter_changed(tmp_path: Path) -> None:
     assert "--die" not in run.record().argv
 
 
+def test_a_restart_goes_on_without_a_log_and_says_so(tmp_path: Path) -> None:
+    asked: list[Failure] = []
+
+    def diagnose(failed: Failure) -> Diagnosis:
+        asked.append(failed)
+        return Diagnosis()
+
+    limits = replace(LIMITS, max_restarts=9)
+    run = Run(kept(tmp_path, limits=limits), callbacks=Callbacks(diagnose=diagnose))
+    first = again(run, 1)
+    log = Path(first.log)
+    log.unlink()
+    log.mkdir()
+    os.kill(first.engine_pid, signal.SIGKILL)
+    second = again(run, 2)
+    assert len(asked) == 1
+    (told,) = [event.reason for event in run.events if isinstance(event, Unwritten)]
+    assert str(told) == f"cannot write the log file {log}: Is a directory"
+    assert [entry.reason for entry in entries(run) if entry.what == "unwritten"] == [str(told)]
+    os.kill(second.engine_pid, signal.SIGKILL)
+    third = again(run, 3)
+    assert len(asked) == 1  # the log on the disk is none of that start's
+    log.rmdir()
+    os.kill(third.engine_pid, signal.SIGKILL)
+    again(run, 4)
+    assert log.is_file()
+    assert run.end().state is State.STOPPED
+
+
+def test_a_disk_that_takes_nothing_is_told_once(tmp_path: Path) -> None:
+    home = tmp_path / "servers" / "fake"
+    home.mkdir(parents=True)
+    (home / "journal.jsonl").symlink_to("/dev/full")
+    run = Run(kept(tmp_path))
+    for restarts in (0, 1):
+        seen = wait_for(
+            lambda count=restarts: (  # type: ignore[misc]
+                (r := registry.read(tmp_path, "fake")) and (r.state, r.restarts) == ("ready", count) and r
+            )
+        )
+        os.kill(seen.engine_pid, signal.SIGKILL)
+    assert run.end().state is State.STOPPED
+    (told,) = [str(event.reason) for event in run.events if isinstance(event, Unwritten)]
+    assert told == f"{home} cannot be written: No space left on device; journal and record wait in memory"
+
+
 def test_no_start_before_the_cards_are_free(tmp_path: Path) -> None:
     free = threading.Event()
 
@@ -217,8 +266,27 @@ def test_no_start_while_others_hold_the_cards(tmp_path: Path) -> None:
     outcome = run.end()
     assert (outcome.state, outcome.restarts) == (State.GIVEN_UP, 0)
     assert str(outcome.reason) == f"not started again: {held}"
-    assert sum(isinstance(event, StillTaken) for event in run.events) > 1
-    assert {entry.reason for entry in entries(run) if entry.what == "cards"} == {held}
+    assert sum(isinstance(event, StillTaken) for event in run.events) == 1
+    assert [entry.reason for entry in entries(run) if entry.what == "cards"] == [held]
+
+
+def test_a_wait_for_the_cards_is_written_down(tmp_path: Path) -> None:
+    said: list[Message | None] = [msg("held by 12"), msg("held by 12"), msg("held by 13")]
+
+    def settle(argv: tuple[str, ...]) -> Message | None:
+        threading.Event().wait(0.4)
+        return said.pop(0) if said else None
+
+    run = Run(kept(tmp_path), callbacks=Callbacks(settle=settle))
+    os.kill(again(run, 1).engine_pid, signal.SIGKILL)
+    again(run, 2)
+    waited = [entry.reason for entry in entries(run) if entry.what == "cards"]
+    assert waited == ["held by 12", "held by 13", "free again after 2 s"]
+    os.kill(run.record().engine_pid, signal.SIGKILL)
+    again(run, 3)
+    assert run.end().state is State.STOPPED
+    assert len([entry for entry in entries(run) if entry.what == "cards"]) == 3
+    assert [note.text for start in starts(entries(run)) for note in start.notes] == waited
 
 
 def test_stop_while_backing_off(tmp_path: Path) -> None:

@@ -14,13 +14,19 @@ from trimtab.supervisor.rotation import RotatingLog, aside
 from trimtab.supervisor.states import State
 
 
+def begun(file: Path, most_bytes: int, files: int) -> RotatingLog:
+    log = RotatingLog(file, most_bytes, files)
+    log.begin()
+    return log
+
+
 def numbered(first: int, last: int) -> bytes:
     return b"".join(b"line %06d\n" % number for number in range(first, last))
 
 
 def test_a_full_log_is_set_aside_between_lines(tmp_path: Path) -> None:
     file = tmp_path / "engine.log"
-    log = RotatingLog(file, 1000, 3)
+    log = begun(file, 1000, 3)
     whole = numbered(0, 500)
     for at in range(0, len(whole), 77):
         log.write(whole[at : at + 77])
@@ -37,7 +43,7 @@ def test_a_full_log_is_set_aside_between_lines(tmp_path: Path) -> None:
 
 def test_a_line_longer_than_a_file_is_cut(tmp_path: Path) -> None:
     file = tmp_path / "engine.log"
-    log = RotatingLog(file, 1000, 10)
+    log = begun(file, 1000, 10)
     for _ in range(50):
         log.write(b"x" * 100)
     log.close()
@@ -49,7 +55,7 @@ def test_a_line_longer_than_a_file_is_cut(tmp_path: Path) -> None:
 def test_each_start_begins_a_file(tmp_path: Path) -> None:
     file = tmp_path / "engine.log"
     for number in range(4):
-        log = RotatingLog(file, 1000, 3)
+        log = begun(file, 1000, 3)
         log.write(b"start %d\n" % number)
         log.close()
     assert [aside(file, number).read_bytes() for number in range(3)] == [b"start 3\n", b"start 2\n", b"start 1\n"]
@@ -57,7 +63,7 @@ def test_each_start_begins_a_file(tmp_path: Path) -> None:
 
 def test_a_log_that_is_removed_meanwhile_is_begun_anew(tmp_path: Path) -> None:
     file = tmp_path / "engine.log"
-    log = RotatingLog(file, 1000, 3)
+    log = begun(file, 1000, 3)
     log.write(b"lost\n")
     file.unlink()
     log.write(b"found\n")
@@ -71,12 +77,26 @@ def test_a_log_that_is_removed_meanwhile_is_begun_anew(tmp_path: Path) -> None:
 def test_a_log_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     with pytest.raises(HostError, match="cannot write the log file"):
-        RotatingLog(tmp_path / "taken" / "engine.log", 1000, 3)
+        begun(tmp_path / "taken" / "engine.log", 1000, 3)
+
+
+def test_a_log_that_cannot_be_opened_is_tried_again_at_each_write(tmp_path: Path) -> None:
+    file = tmp_path / "engine.log"
+    file.mkdir()
+    log = RotatingLog(file, 1000, 3)
+    with pytest.raises(HostError, match=r"engine\.log: Is a directory"):
+        log.begin()
+    log.write(b"lost\n")
+    assert not log.begun
+    file.rmdir()
+    log.write(b"found\n")
+    log.close()
+    assert (log.begun, file.read_bytes()) == (True, b"found\n")
 
 
 def test_following_goes_on_over_the_cut(tmp_path: Path) -> None:
     file = tmp_path / "engine.log"
-    log = RotatingLog(file, 300, 50)
+    log = begun(file, 300, 50)
     log.write(numbered(0, 3))
     first, end = tail(file, 100)
     written = threading.Event()

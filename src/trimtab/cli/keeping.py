@@ -12,7 +12,7 @@ from trimtab.cli.launch import Launch
 from trimtab.cli.settings import dirs
 from trimtab.engine.command import LaunchCommand
 from trimtab.engine.registry import ServerRecord
-from trimtab.errors import UsageError
+from trimtab.errors import HostError, UsageError
 from trimtab.messages import msg
 from trimtab.plan.pinned import flags_of
 from trimtab.supervisor import registry
@@ -141,11 +141,15 @@ class Recovered(msgspec.Struct, frozen=True):
 def recall(name: str) -> Recovered | None:
     """The last launch of the server `name` as its journal has it, changed parameters included; None without one.
 
-    UsageError when its engine's Python or its model is gone.
+    UsageError when its engine's Python or its model is gone, HostError when another version of Trimtab wrote its record
+    or its launch.
     """
     state = dirs().state
-    record = registry.read(state, name) if registry.is_name(name) else None
-    memo = _last_memo(registry.directory(state, name)) if record is not None else None
+    if not registry.is_name(name):
+        return None
+    registry.require_readable(state, name)
+    record = registry.read(state, name)
+    memo = _last_memo(name, registry.directory(state, name)) if record is not None else None
     if record is None or memo is None:
         return None
     if not Path(memo.python).exists():
@@ -174,18 +178,18 @@ def _require_model(name: str, command: LaunchCommand, directory: Path) -> None:
         )
 
 
-def _last_memo(directory: Path) -> Memo | None:
-    found: Memo | None = None
+def _last_memo(name: str, directory: Path) -> Memo | None:
+    """The last launch with the steps after it; None where there was none."""
+    launch: Mapping[str, Any] | None = None
     for entry in read_journal(directory):
         if entry.what == LAUNCH:
-            found = _memo(entry.data)
-        elif entry.what == STEP and found is not None and entry.data.get("argv"):
-            found = msgspec.structs.replace(found, argv=tuple(entry.data["argv"]))
-    return found
-
-
-def _memo(data: Mapping[str, Any]) -> Memo | None:
+            launch = entry.data
+        elif entry.what == STEP and launch is not None and entry.data.get("argv"):
+            launch = {**launch, "argv": entry.data["argv"]}
     try:
-        return msgspec.convert(data, Memo)
-    except msgspec.ValidationError:
-        return None
+        return msgspec.convert(launch, Memo) if launch is not None else None
+    except msgspec.ValidationError as error:
+        raise HostError(
+            msg("the last launch of {name} cannot be read here: {reason}", name=name, reason=error),
+            hint=msg("Another version of Trimtab wrote it. Start it anew: trimtab up MODEL --name {name}", name=name),
+        ) from error

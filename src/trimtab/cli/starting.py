@@ -17,7 +17,7 @@ from trimtab.cli.format.verify import as_text, progress_line
 from trimtab.cli.progress import drawn
 from trimtab.engine.registry import ServerRecord
 from trimtab.messages import Message, msg
-from trimtab.supervisor.launching import Event, LogSeen, Start, StateChanged, StillTaken
+from trimtab.supervisor.launching import Event, LogSeen, Start, StateChanged, StillTaken, Unwritten
 from trimtab.supervisor.progress import Observer, Progress
 from trimtab.supervisor.states import STARTUP, WAITING, State
 
@@ -73,6 +73,8 @@ class Starting:
             self._draw(Progress(self._phase, done=int(numbers["done"]), total=int(numbers["total"])))
         elif isinstance(event, StillTaken):
             self._say(msg("waiting to start again: {why}", why=event.note))
+        elif isinstance(event, Unwritten):
+            self._say(event.reason)
 
     def ready(self, record: ServerRecord, start: Start) -> Mapping[str, Any] | None:
         """Verify, print the table, then base URL, key, model id and the snippets. Runs in a thread of its own.

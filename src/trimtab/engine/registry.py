@@ -48,8 +48,11 @@ def encode_record(record: ServerRecord) -> bytes:
 
 
 def decode_record(data: bytes) -> ServerRecord:
-    """The record in `data`; msgspec.DecodeError or ValidationError when it holds none."""
-    return msgspec.json.decode(data, type=ServerRecord)
+    """The record in `data`; msgspec.DecodeError or ValidationError when it holds none, or one of another schema."""
+    found = msgspec.json.decode(data, type=ServerRecord)
+    if found.schema != SCHEMA:
+        raise msgspec.ValidationError(f"schema {found.schema}, not {SCHEMA}")
+    return found
 
 
 _KEY_OPTION = re.compile(r"^(--api-key|--hf-token)(=.*)?$")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ class Book:
         self._state_dir = spec.state_dir
         self._journal = Journal(registry.directory(spec.state_dir, spec.name))
         self.record = _record_of(spec, log_file)
-        self._stale = False
+        self._stale, self._refusal = False, ""
 
     @property
     def state(self) -> State:
@@ -36,6 +35,11 @@ class Book:
     @property
     def is_behind(self) -> bool:
         return self._stale or self._journal.is_behind
+
+    @property
+    def refusal(self) -> str:
+        """Why the disk took nothing, the last time."""
+        return self._refusal or self._journal.refusal
 
     def note(self, **fields: Any) -> None:
         """Change the record; it is written with the next state."""
@@ -65,9 +69,11 @@ class Book:
         self._journal.catch_up()
 
     def _write_record(self) -> None:
-        with suppress(HostError):  # what was written when the claim was made cannot be now: the disk is full
+        try:
             registry.write(self._state_dir, self.record)
             self._stale = False
+        except HostError as error:  # what was written when the claim was made cannot be now: the disk is full
+            self._refusal = str(error.__cause__ or error)
 
     def close(self) -> None:
         self.catch_up()

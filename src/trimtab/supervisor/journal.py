@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `what`: `launch` (the command and all that is needed to start it again), `plan` (what it was made from, as text),
     `state`, `log` (a line that matters), `signal`, `exited`, `diagnosis`, `step` (a parameter changed, before and
-    after), `serving` (ready and checked), `cards` (that stay full), `event` (a listener that could not be told).
+    after), `serving` (ready and checked), `cards` (that stay full), `event` (a listener that could not be told),
+    `unwritten` (what the disk did not take).
     """
 
     at: float  # seconds since the epoch
@@ -62,7 +63,7 @@ class Journal:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / FILE
-        self._unwritten = b""
+        self._unwritten, self.refusal = b"", ""  # why the disk took nothing, the last time
         with writing(self.path):
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -84,10 +85,12 @@ class Journal:
 
     def catch_up(self) -> None:
         """Write what waits, as far as the disk takes it."""
-        with suppress(OSError):  # a disk that is full, read-only or broken must not end a server
+        try:
             while self._unwritten:
                 self._unwritten = self._unwritten[os.write(self._fd, self._unwritten) :]
             os.fsync(self._fd)
+        except OSError as error:  # a disk that is full, read-only or broken must not end a server
+            self.refusal = error.strerror or str(error)
 
     def close(self) -> None:
         self.catch_up()

@@ -102,12 +102,19 @@ class LogSeen:
 
 @dataclass(frozen=True, slots=True)
 class StillTaken:
-    """The next start waits for cards; `note` says who holds them."""
+    """The next start waits for cards; `note` says who holds them. Told again when that changes."""
 
     note: Message
 
 
-Event = StateChanged | LogSeen | StillTaken
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """The disk takes something no more, full or read-only; the server goes on."""
+
+    reason: Message
+
+
+Event = StateChanged | LogSeen | StillTaken | Unwritten
 
 
 @dataclass(frozen=True, slots=True)

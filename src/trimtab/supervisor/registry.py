@@ -69,7 +69,7 @@ def claim(state_dir: Path, wish: Wish) -> ServerRecord:
     require_address(wish.host)
     with _locked(state_dir):
         others = live(state_dir)
-        name = _free_name(wish, {record.name for record in others})
+        name = _free_name(state_dir, wish, {record.name for record in others} | _unreadable(state_dir))
         home = directory(state_dir, name)
         if wish.port is not None:
             _refuse_known_port(wish.port, others)
@@ -129,12 +129,29 @@ def write(state_dir: Path, record: ServerRecord) -> None:
 
 def read(state_dir: Path, name: str) -> ServerRecord | None:
     """The record of `name`; None when there is none that can be read."""
-    file = directory(state_dir, name) / RECORD
+    found = _read(directory(state_dir, name) / RECORD)
+    return found if isinstance(found, ServerRecord) and found.name == name else None
+
+
+def require_readable(state_dir: Path, name: str) -> None:
+    """HostError when another version of Trimtab wrote the record of `name`: it is a server all the same."""
+    home = directory(state_dir, name)
+    found = _read(home / RECORD)
+    if isinstance(found, str):
+        raise HostError(
+            msg("the record of the server {name} is of another version of Trimtab: {why}", name=name, why=found),
+            hint=msg("Use that version; or, once no process of it runs: rm -r {home}", home=home),
+        )
+
+
+def _read(file: Path) -> ServerRecord | str | None:
+    """The record; None when there is none, or only a torn one; why it cannot be read, when it is of another shape."""
     try:
-        found = decode_record(file.read_bytes()) if file.is_file() else None  # never wait for a pipe
+        return decode_record(file.read_bytes()) if file.is_file() else None  # never wait for a pipe
+    except msgspec.ValidationError as error:
+        return str(error)
     except (OSError, msgspec.DecodeError):
         return None
-    return found if found is not None and found.name == name else None
 
 
 def records(state_dir: Path) -> list[ServerRecord]:
@@ -142,6 +159,11 @@ def records(state_dir: Path) -> list[ServerRecord]:
     homes = (file.parent.name for file in (state_dir / "servers").glob(f"*/{RECORD}"))
     found = [record for name in homes if is_name(name) and (record := read(state_dir, name)) is not None]
     return sorted((_checked(state_dir, record) for record in found), key=lambda record: -record.created)
+
+
+def _unreadable(state_dir: Path) -> set[str]:
+    """Names of servers whose record is of another version: nobody here knows whether they run."""
+    return {file.parent.name for file in (state_dir / "servers").glob(f"*/{RECORD}") if isinstance(_read(file), str)}
 
 
 def live(state_dir: Path) -> list[ServerRecord]:
@@ -154,6 +176,8 @@ def find(state_dir: Path, name: str) -> ServerRecord:
     known = {record.name: record for record in records(state_dir)}
     if name in known:
         return known[name]
+    if is_name(name):
+        require_readable(state_dir, name)
     near = get_close_matches(name, known, n=1)
     raise UsageError(
         msg("there is no server named {name}", name=repr(name)),
@@ -191,9 +215,10 @@ def _end(state_dir: Path, record: ServerRecord, state: State, reason: Message) -
     return ended
 
 
-def _free_name(wish: Wish, taken: set[str]) -> str:
+def _free_name(state_dir: Path, wish: Wish, taken: set[str]) -> str:
     if wish.name is not None:
         if wish.name in taken:
+            require_readable(state_dir, wish.name)
             raise _running(wish.name)
         return wish.name
     stem = re.sub(r"[^a-z0-9.]+", "-", wish.model.rstrip("/").rsplit("/", 1)[-1].lower()).strip("-.")[:50] or "server"

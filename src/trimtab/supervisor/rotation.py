@@ -12,26 +12,28 @@ from trimtab.messages import msg
 
 
 class RotatingLog:
-    """The log of one start, written as it comes; a former start's log is set aside first."""
+    """The log of one start, written as it comes. `begun`: its file holds this start's output, not a former one's."""
 
     def __init__(self, file: Path, most_bytes: int, files: int) -> None:
-        """HostError when it cannot be opened."""
         self._file, self._most, self._files = file, most_bytes, files
+        self._out: io.FileIO | None = None
+        self._size, self.begun = 0, False
+
+    def begin(self) -> None:
+        """Set a former start's log aside and open the file. HostError when that cannot be; later writes try again."""
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            set_aside(file, files)
-            self._out = _opened(file)
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._begin_anew()
         except OSError as error:
             raise HostError(
-                msg("cannot write the log file {file}: {reason}", file=file, reason=error.strerror),
+                msg("cannot write the log file {file}: {reason}", file=self._file, reason=error.strerror),
                 hint=msg("Free the path or set XDG_STATE_HOME to a directory you may write."),
             ) from error
-        self._size = 0
 
     def write(self, chunk: bytes) -> None:
         """A full disk must not stop the engine, whose output would block: the log loses what does not fit."""
         with suppress(OSError, ValueError):
-            if not self._file.exists():  # removed under us: what comes now shall be found
+            if self._out is None or not self._file.exists():  # removed under us: what comes now shall be found
                 self._begin_anew()
             if self._size + len(chunk) > self._most and self._size:
                 end = chunk.rfind(b"\n") + 1 if self._size < 2 * self._most else len(chunk)
@@ -42,9 +44,11 @@ class RotatingLog:
             self._put(chunk)
 
     def close(self) -> None:
-        self._out.close()
+        if self._out is not None:
+            self._out.close()
 
     def _put(self, chunk: bytes) -> None:
+        assert self._out is not None
         while chunk:
             written = self._out.write(chunk) or 0
             self._size += written
@@ -53,8 +57,8 @@ class RotatingLog:
     def _begin_anew(self) -> None:
         set_aside(self._file, self._files)
         out = _opened(self._file)
-        self._out.close()
-        self._out, self._size = out, 0
+        self.close()
+        self._out, self._size, self.begun = out, 0, True
 
 
 def set_aside(file: Path, files: int) -> None:

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from trimtab.engine.logs import Kind, LogEvent, failure_summary, parse_line
-from trimtab.errors import EngineError, TrimtabError
+from trimtab.errors import EngineError, HostError, TrimtabError
 from trimtab.messages import Message, msg
 from trimtab.supervisor import registry
 from trimtab.supervisor.book import Book
@@ -47,6 +47,7 @@ from trimtab.supervisor.launching import (
     StateChanged,
     Step,
     StillTaken,
+    Unwritten,
 )
 from trimtab.supervisor.notify import Notifier
 from trimtab.supervisor.policy import Situation, decide
@@ -60,6 +61,7 @@ from trimtab.supervisor.watch import Watch
 
 TICK_S, IDLE_TICK_S = 0.5, 60.0
 JOIN_S = 5.0
+WAIT_TOLD_S = 1.0  # a shorter wait for the cards is none
 KEPT_LINES = 4000  # of errors and tracebacks, for the failure summary
 _FAILURE_KINDS = frozenset({Kind.ERROR, Kind.EXCEPTION, Kind.TRACEBACK, Kind.PLAIN})
 _QUIET_KINDS = frozenset({Kind.OTHER, Kind.PLAIN, Kind.TRACEBACK})
@@ -130,6 +132,9 @@ class _Memory:
     error: BaseException | None = None
     starts: int = 0
     steps: tuple[Step, ...] = ()
+    settling_at: float | None = None  # when the wait for the cards of the next start began
+    behind: bool = False  # whether the disk was seen to take nothing
+    taken: str = ""  # who was last seen to hold them
 
 
 class _Supervision:
@@ -144,6 +149,7 @@ class _Supervision:
         self._situation = Situation(INITIAL)
         self._memory = _Memory()
         self._argv = spec.argv
+        self._log = RotatingLog(self._log_file, spec.log_bytes, spec.log_files)
         self._engine: Engine | None = None
         self._watch: Watch | None = None
         self._threads: list[threading.Thread] = []
@@ -177,9 +183,9 @@ class _Supervision:
         spec = self._spec
         self._failure_lines.clear()
         try:
-            log = RotatingLog(self._log_file, spec.log_bytes, spec.log_files)
+            self._begin_log()
             engine = Engine(
-                self._argv, env=spec.env, cwd=spec.cwd or self._home, log=log,
+                self._argv, env=spec.env, cwd=spec.cwd or self._home, log=self._log,
                 on_line=self._hear, on_exit=lambda status: self._inbox.put(Exited(status)),
             )  # fmt: skip
         except TrimtabError as error:
@@ -196,14 +202,36 @@ class _Supervision:
         self._watch = Watch(probe, spec.pace, lambda: _listens(engine, spec.port), self._inbox.put)
         self._watch.start()
 
+    def _begin_log(self) -> None:
+        """A restart goes on without a log where the disk takes none; the first start says so and ends."""
+        self._log = RotatingLog(self._log_file, self._spec.log_bytes, self._spec.log_files)
+        try:
+            self._log.begin()
+        except HostError as error:
+            if self._memory.starts == 0:
+                raise
+            self._book.append("unwritten", reason=str(error.message))
+            self._call.observer(Unwritten(error.message))
+
+    def _catch_up(self) -> None:
+        """Write what waits for the disk; say once that it takes nothing."""
+        self._book.catch_up()
+        behind = self._book.is_behind
+        if behind and not self._memory.behind:
+            self._call.observer(Unwritten(
+                msg("{home} cannot be written: {reason}; journal and record wait in memory",
+                    home=self._home, reason=self._book.refusal)
+            ))  # fmt: skip
+        self._memory.behind = behind
+
     def _turn(self) -> None:
         try:
             item = self._inbox.get(timeout=self._patience())
         except Empty:
             item = Tick()
         self._notifier.alive()
-        if self._book.is_behind:
-            self._book.catch_up()
+        if self._book.is_behind or self._memory.behind:
+            self._catch_up()
         if isinstance(item, LogEvent):
             self._log_seen(item)
         elif isinstance(item, _Failed):
@@ -228,9 +256,8 @@ class _Supervision:
         now = time.monotonic()
         if isinstance(happening, Exited):
             self._gone(happening.status)
-        elif isinstance(happening, Settled) and happening.note is not None:
-            self._book.append("cards", reason=str(happening.note))
-            self._call.observer(StillTaken(happening.note))
+        elif isinstance(happening, Settled):
+            self._settled(happening.note, now)
         actions = decide(self._situation, happening, now, self._spec.limits)
         self._situation = self._situation.after(happening, actions, now)
         entered = [action for action in actions if isinstance(action, Enter)]
@@ -253,6 +280,7 @@ class _Supervision:
             case Examine():
                 self._in_thread("examine", self._examine)
             case Settle():
+                self._memory.settling_at = self._memory.settling_at or time.monotonic()
                 self._in_thread("settle", self._settle)
             case Launch():
                 self._launch()
@@ -308,8 +336,8 @@ class _Supervision:
             self._spec.name, self._argv, self._log_file, status, situation.served, situation.killed_for,
             failure_summary(self._failure_lines), self._memory.steps,
         )  # fmt: skip
-        try:
-            found = self._call.diagnose(failed)
+        try:  # without a log of this start the doctor would read a former one's
+            found = self._call.diagnose(failed) if self._log.begun else Diagnosis(errors=failed.errors)
         except Exception as error:  # noqa: BLE001 - whatever a diagnosis stumbles over, the server goes on
             found = Diagnosis(errors=failed.errors, data={"diagnosis_failed": repr(error)})
         self._inbox.put(_Diagnosed(found))
@@ -322,6 +350,18 @@ class _Supervision:
             data["suggestion"] = str(found.suggestion)
         self._book.append("diagnosis", reason=str(cause or ""), data=data)
         self._handle(Examined(found.permanent, found.step.why if found.step is not None else None, cause))
+
+    def _settled(self, note: Message | None, now: float) -> None:
+        """Write down who holds the cards, once as long as it stays the same, and how long they were waited for."""
+        memory, said = self._memory, str(note or "")
+        if note is None and memory.settling_at is not None:
+            waited_s, memory.settling_at = now - memory.settling_at, None
+            said = str(msg("free again after {s:.0f} s", s=waited_s)) if waited_s >= WAIT_TOLD_S else ""
+        if note is not None and said != memory.taken:
+            self._call.observer(StillTaken(note))
+        if said and said != memory.taken:
+            self._book.append("cards", reason=said)
+        memory.taken = said if note is not None else ""
 
     def _settle(self) -> None:
         try:

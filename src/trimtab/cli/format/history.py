@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from heapq import merge
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from trimtab.cli.format.before import before_json, before_text
 from trimtab.engine.before import Before
 from trimtab.engine.registry import ServerRecord
 from trimtab.messages import Message, msg
-from trimtab.supervisor.history import CRASHES, ENDS, Start, Stay
+from trimtab.supervisor.history import CRASHES, ENDS, Note, Start, Stay
 
 SCHEMA = "trimtab.history/1"
 _NUMBERS: Mapping[str, Message] = {
@@ -101,12 +102,14 @@ def _heading(start: Start, now: float) -> Message:
 
 
 def _start_lines(start: Start, history: History, lang: str) -> Iterator[str]:
-    for stay in start.stays:
-        yield _stay_line(stay, history)
-        if stay.state == "ready" and start.numbers:
+    stays: tuple[Stay | Note, ...] = start.stays
+    for seen in merge(stays, start.notes, key=lambda seen: seen.at):  # each in its order, also after a clock step
+        if isinstance(seen, Note):
+            yield f"{clock(seen.at)}  {seen.what:<15} {'':>8}  {seen.text}"
+            continue
+        yield _stay_line(seen, history)
+        if seen.state == "ready" and start.numbers:
             yield "            " + "; ".join(_numbers(start, lang))
-    for note in start.notes:
-        yield f"{clock(note.at)}  {note.what}: {note.text}"
     if start.diagnosis is not None and start.diagnosis.cause:
         yield msg("cause: {cause}", cause=start.diagnosis.cause).text(lang)
     if start.change is not None:
