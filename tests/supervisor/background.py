@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tests.supervisor.fake import spec
 from trimtab.supervisor import registry
-from trimtab.supervisor.launching import Callbacks, Event, StateChanged
+from trimtab.supervisor.launching import Callbacks, Event, StateChanged, failure
 from trimtab.supervisor.stopping import stop_on_signals
-from trimtab.supervisor.supervisor import failure, supervise
+from trimtab.supervisor.supervisor import supervise
 
 
 def told(event: Event) -> None:

@@ -30,11 +30,11 @@ from trimtab.supervisor.launching import (
     Step,
     StillTaken,
     Unwritten,
+    failure,
 )
 from trimtab.supervisor.process import members
 from trimtab.supervisor.registry import ServerRecord
 from trimtab.supervisor.states import State
-from trimtab.supervisor.supervisor import failure
 from trimtab.supervisor.watch import Pace
 
 LIMITS = Limits(max_restarts=2, first_wait_s=0.05, drain_s=20, dead_s=0.2, silent_s=0.3)

@@ -17,11 +17,11 @@ from trimtab.errors import HostError
 from trimtab.supervisor import registry
 from trimtab.supervisor.happenings import Limits
 from trimtab.supervisor.journal import read_journal
-from trimtab.supervisor.launching import Callbacks, LogSeen, Start, StateChanged
+from trimtab.supervisor.launching import Callbacks, LogSeen, Start, StateChanged, failure
 from trimtab.supervisor.process import GUARD_BOUND_S, members
 from trimtab.supervisor.states import State
 from trimtab.supervisor.stopping import Stop
-from trimtab.supervisor.supervisor import failure, supervise
+from trimtab.supervisor.supervisor import supervise
 
 OOM = """(EngineCore pid=9) ERROR 11-30 03:43:16 [v1/engine/core.py:1330] EngineCore failed to start.
 (EngineCore pid=9) ERROR 11-30 03:43:16 [v1/engine/core.py:1330] Traceback (most recent call last):

@@ -34,10 +34,10 @@ from trimtab.plan.pinned import flags_of
 from trimtab.supervisor import notify, registry
 from trimtab.supervisor.detach import detach as start_detached
 from trimtab.supervisor.devices import Card, choose_devices
-from trimtab.supervisor.launching import Callbacks, LaunchSpec
+from trimtab.supervisor.launching import Callbacks, LaunchSpec, failure
 from trimtab.supervisor.ports import require_address, require_free
 from trimtab.supervisor.stopping import stop_on_signals
-from trimtab.supervisor.supervisor import failure, supervise
+from trimtab.supervisor.supervisor import supervise
 
 LOOPBACK = "127.0.0.1"
 NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # ours, not the engine's

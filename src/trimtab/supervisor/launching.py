@@ -9,6 +9,7 @@ from typing import Any
 
 from trimtab.engine.logs import LogEvent
 from trimtab.engine.registry import ServerRecord
+from trimtab.errors import EngineError
 from trimtab.messages import Message, msg
 from trimtab.supervisor.happenings import ExitStatus, Limits
 from trimtab.supervisor.registry import LOG_FILES
@@ -162,3 +163,25 @@ class Outcome:
     @property
     def failed(self) -> bool:
         return self.state is not State.STOPPED
+
+
+def failure(outcome: Outcome) -> EngineError:
+    """The error to show for an outcome that failed: what ended, how, and the likeliest cause from the log."""
+    began = {State.FAILED_TO_START: msg("failed to start"), State.GIVEN_UP: msg("was given up")}
+    what = began.get(outcome.state, msg("crashed"))
+    cause = outcome.diagnosis.told
+    if outcome.state is State.GIVEN_UP:
+        said = msg("{name} {began}: {reason}", name=outcome.name, began=what, reason=outcome.reason)
+    elif cause:
+        said = msg(
+            "{name} {began}: the engine {reason}: {cause}",
+            name=outcome.name,
+            began=what,
+            reason=outcome.reason,
+            cause=cause,
+        )
+    else:
+        said = msg("{name} {began}: the engine {reason}", name=outcome.name, began=what, reason=outcome.reason)
+    return EngineError(
+        said, hint=msg("Its whole log: trimtab logs {name} ({file})", name=outcome.name, file=outcome.log_file)
+    )

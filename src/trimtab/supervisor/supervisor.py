@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from trimtab.engine.logs import Kind, LogEvent, failure_summary, parse_line
-from trimtab.errors import EngineError, HostError, TrimtabError
+from trimtab.errors import HostError, TrimtabError
 from trimtab.messages import Message, msg
 from trimtab.supervisor import registry
 from trimtab.supervisor.book import Book
@@ -77,28 +77,6 @@ def supervise(spec: LaunchSpec, stop: Stop, callbacks: Callbacks | None = None) 
     HostError when the program cannot be executed. The name should be claimed (`registry.claimed`).
     """
     return _Supervision(spec, callbacks or Callbacks()).run(stop)
-
-
-def failure(outcome: Outcome) -> EngineError:
-    """The error to show for an outcome that failed: what ended, how, and the likeliest cause from the log."""
-    began = {State.FAILED_TO_START: msg("failed to start"), State.GIVEN_UP: msg("was given up")}
-    what = began.get(outcome.state, msg("crashed"))
-    cause = outcome.diagnosis.told
-    if outcome.state is State.GIVEN_UP:
-        said = msg("{name} {began}: {reason}", name=outcome.name, began=what, reason=outcome.reason)
-    elif cause:
-        said = msg(
-            "{name} {began}: the engine {reason}: {cause}",
-            name=outcome.name,
-            began=what,
-            reason=outcome.reason,
-            cause=cause,
-        )
-    else:
-        said = msg("{name} {began}: the engine {reason}", name=outcome.name, began=what, reason=outcome.reason)
-    return EngineError(
-        said, hint=msg("Its whole log: trimtab logs {name} ({file})", name=outcome.name, file=outcome.log_file)
-    )
 
 
 @dataclass(frozen=True, slots=True)
