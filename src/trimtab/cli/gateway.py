@@ -35,7 +35,7 @@ def run(
 
     usual = dirs().config / FILE
     file = config or (usual if usual.is_file() else None)
-    setup = Setup(file, listen, store, tuple(back_ends or ()), dirs().state, dirs().data)
+    setup = Setup(file, listen, store, tuple(back_ends or ()), dirs().state, dirs().data, dirs().config)
     return start(setup, workers)
 
 

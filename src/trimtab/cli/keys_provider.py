@@ -14,8 +14,8 @@ from trimtab.cli.keys_store import opened
 from trimtab.cli.settings import dirs, lang
 from trimtab.errors import UsageError
 from trimtab.gateway.secret import Secret
+from trimtab.gateway.setup import Setup
 from trimtab.gateway.store.providers import (
-    MASTER_FILE,
     all_providers,
     master_key,
     put_provider,
@@ -38,7 +38,7 @@ def set_key(
 ) -> int:
     """Keep a provider's key, from a variable, a file or standard input; the command line takes none."""
     key = _key(variable, file)
-    master = master_key(dirs().config / MASTER_FILE, make=True)
+    master = master_key(Setup(config_dir=dirs().config).master_file, make=True)
     with opened(store, config) as to:
         put_provider(to, name, key, master)
         kept = all_providers(to)

@@ -10,8 +10,10 @@ from trimtab.gateway.config import PROTOCOLS, BackEndConfig, Config, TargetConfi
 from trimtab.gateway.outbound import Address
 from trimtab.gateway.paths import bases
 from trimtab.gateway.routes import BackEnd, Between, Route, Routes, Target, no_translation
+from trimtab.gateway.secret import Secret
 from trimtab.messages import msg
 
+NO_KEY = Secret("")
 Listed = Mapping[str, Mapping[str, object]]  # the models of a back end: id -> its entry in /v1/models
 
 
@@ -26,7 +28,7 @@ class Fleet:
         self.configs: Mapping[str, BackEndConfig] = {}
         self.routes = Routes({}, between)
 
-    def apply(self, config: Config, keys: Mapping[str, str]) -> Routes:
+    def apply(self, config: Config, keys: Mapping[str, Secret]) -> Routes:
         """The routes of a configuration, with the keys of its back ends. UsageError, and nothing changes.
 
         A back end whose name and address stay keeps its connections and what is known of its health. One that leaves
@@ -34,7 +36,7 @@ class Fleet:
         """
         urls = {name: base_of(c.url) for name, c in config.back_ends.items()}
         addresses = {name: Address(base.host, base.port, base.tls) for name, base in urls.items()}
-        fixed = {n: _fixed(n, addresses[n], c.kind, keys.get(n, "")) for n, c in config.back_ends.items()}
+        fixed = {n: _fixed(n, addresses[n], c.kind, keys.get(n, NO_KEY)) for n, c in config.back_ends.items()}
         for name in [n for n, b in self.back_ends.items() if addresses.get(n) != b.address]:
             self.back_ends.pop(name).pool.retire()
             self._listed.pop(name, None)
@@ -106,8 +108,9 @@ def _chain(name: str, config: Config) -> list[str]:
     return found
 
 
-def _fixed(name: str, address: Address, kind: str, key: str) -> bytes:
+def _fixed(name: str, address: Address, kind: str, secret: Secret) -> bytes:
     """The header lines that every request to the back end has. UsageError for a key that is no header value."""
+    key = secret.reveal()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(
             msg("back end {name}: its key holds a line break or a character that a header cannot hold", name=name),

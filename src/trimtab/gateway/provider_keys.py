@@ -8,18 +8,19 @@ from pathlib import Path
 
 from trimtab.errors import HostError, UsageError
 from trimtab.gateway.config import Config, KeySource
+from trimtab.gateway.secret import Secret
 from trimtab.messages import msg
 
-Stored = Callable[[str], str]  # the provider key that the store keeps under a name
+Stored = Callable[[str], Secret]  # the provider key that the store keeps under a name
 
 
-def secrets_of(config: Config, stored: Stored) -> dict[str, str]:
+def secrets_of(config: Config, stored: Stored) -> dict[str, Secret]:
     """The keys by back end. UsageError or HostError when the place of one does not give it."""
     keyed = ((name, entry.key) for name, entry in config.back_ends.items())
     return {name: secret_of(name, key, stored) for name, key in keyed if key is not None}
 
 
-def secret_of(name: str, key: KeySource, stored: Stored) -> str:
+def secret_of(name: str, key: KeySource, stored: Stored) -> Secret:
     """A provider's key, from where its entry says. UsageError or HostError when there is none; never with the key."""
     if key.env is not None:
         found = os.environ.get(key.env, "").strip()
@@ -28,10 +29,10 @@ def secret_of(name: str, key: KeySource, stored: Stored) -> str:
                 msg("the key of {name} is in ${variable}, which is not set", name=name, variable=key.env),
                 hint=msg("Set it where the gateway is started."),
             )
-        return found
+        return Secret(found)
     if key.file is not None:
         try:
-            return Path(key.file).read_text(encoding="utf-8").strip()
+            return Secret(Path(key.file).read_text(encoding="utf-8").strip())
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise HostError(msg("{file} cannot be read: {reason}", file=key.file, reason=reason)) from error

@@ -30,8 +30,10 @@ from trimtab.gateway.metrics import Metrics, quoted
 from trimtab.gateway.mounted import Mounted
 from trimtab.gateway.operations import Operations
 from trimtab.gateway.provider_keys import secrets_of
+from trimtab.gateway.secret import Secret
 from trimtab.gateway.setup import Setup, load
 from trimtab.gateway.store.database import open_store
+from trimtab.gateway.store.providers import master_key, provider_key
 from trimtab.gateway.store.sync import Sync
 from trimtab.gateway.tally import Tally
 from trimtab.gateway.usage import Record
@@ -65,10 +67,10 @@ class Serving:
         self._setup, self._say = setup, say
         self.config = config
         self.fleet = Fleet()
-        store = open_store(config.store, setup.default_store)
+        self._store = store = open_store(config.store, setup.default_store)
         keys = Keys(more_keys)
         self._tally = Tally(keys.by_id)
-        self.sync = Sync(store, keys, self._tally)
+        self.sync = Sync(store, keys, self._tally, self._providers_changed)
         self.sync.load()
         self.metrics = Metrics(self._gauges, *((part.numbers, part.worker) if part else ()))
         self._access: AccessLog | None = None
@@ -188,11 +190,22 @@ class Serving:
             ]
         )  # fmt: skip
 
+    def _providers_changed(self) -> None:
+        """A provider's key in the store is another one."""
+        if any(back_end.key is not None and back_end.key.stored for back_end in self.config.back_ends.values()):
+            try:
+                self._use(self.config)
+            except TrimtabError as error:
+                self._say(msg("not reloaded: {why}", why=error.message))
+
+    def _stored(self, name: str) -> Secret:
+        return provider_key(self._store, name, master_key(self._setup.master_file))
+
     def _use(self, config: Config) -> None:
         former, self._local = self._local, local_servers(self._setup.state_dir) if config.local else ()
         whole = with_local(config, self._local)
-        keys = secrets_of(config, _no_store)
-        keys |= {s.name: s.key.reveal() for s in self._local if s.name not in config.back_ends}
+        keys = secrets_of(config, self._stored)
+        keys |= {s.name: s.key for s in self._local if s.name not in config.back_ends}
         self.fleet.apply(whole, keys)
         for server in self._local:
             if server.name not in config.back_ends and server not in former:  # later it tells its models itself
@@ -233,10 +246,6 @@ class Serving:
 
 def _admin_only(keys: Keys, request: Request) -> None:
     keys.find_admin(key_text(request.headers))
-
-
-def _no_store(name: str) -> str:
-    return ""
 
 
 def run(

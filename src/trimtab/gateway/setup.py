@@ -26,11 +26,17 @@ class Setup(msgspec.Struct, frozen=True):
     back_ends: tuple[str, ...] = ()
     state_dir: Path = Path()
     data_dir: Path = Path()
+    config_dir: Path = Path()
 
     @property
     def default_store(self) -> Path:
         """The store of a configuration that names none."""
         return self.data_dir / "gateway" / "store.db"
+
+    @property
+    def master_file(self) -> Path:
+        """What opens the provider keys of the store, unless the environment does."""
+        return self.config_dir / "master.key"
 
 
 def reading_of(file: Path) -> Reading:

@@ -20,7 +20,6 @@ from trimtab.gateway.store.database import Store
 from trimtab.messages import msg
 
 MASTER = "TRIMTAB_MASTER_KEY"
-MASTER_FILE = "master.key"  # beside config.toml
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 

@@ -201,7 +201,7 @@ class Sync:
                 if id in self._keys.by_id:
                     self._keys.by_id[id].book(spent)
         self._hear(found)
-        if found.providers:
+        if found.providers and self._running is not None:
             self._on_providers()
 
     def _spenders(self, batch: Batch) -> list[Key]:
