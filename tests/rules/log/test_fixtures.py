@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from trimtab.engine.logs import read_log
+from trimtab.engine.logs import Phase, read_log
 from trimtab.rules.causes import Cause
 from trimtab.rules.doctor import diagnose
 from trimtab.rules.rule import Severity
@@ -43,9 +44,15 @@ def log_of(row: dict[str, str]) -> bytes:
     return (LOGS / row["room"] / f"{row['kind']}.log").read_bytes()
 
 
+def ended(row: dict[str, Any]) -> int | None:
+    """The signal that ended the server, which who started it knows and the log may not tell."""
+    status = row.get("exit_status")
+    return status if isinstance(status, int) and status < 0 else None
+
+
 @pytest.mark.parametrize("row", FAILED, ids=name)
 def test_cause_comes_first(row: dict[str, str]) -> None:
-    found = diagnose(read_log([log_of(row)])).report.findings
+    found = diagnose(read_log([log_of(row)], ended(row))).report.findings
     assert [f.rule.cause for f in found[:1]] == [Cause(row["cause"])]
 
 
@@ -81,3 +88,15 @@ def test_logs_hold_no_path_of_the_machine_they_were_made_on() -> None:
     for row in ROWS:
         assert b"trimtab-failures" not in log_of(row)
         assert b"/site-packages/site-packages" not in log_of(row)
+
+
+STARTED = [row for row in WELL if row["room"] == "cpu" and row["kind"].startswith("well-") and row["exit_status"] == 0]
+
+
+@pytest.mark.parametrize("row", STARTED, ids=name)
+def test_the_reader_knows_version_phases_and_kv_cache_of_every_version(row: dict[str, str]) -> None:
+    log = read_log([log_of(row)])
+    assert (log.facts.version or "").startswith(row["version"])
+    assert log.facts.served
+    assert {"kv_tokens", "context_tokens"} <= set(log.facts.numbers)
+    assert {Phase.LOADING, Phase.SERVING} <= {e.phase for e in log.entries}
