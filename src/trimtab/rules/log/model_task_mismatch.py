@@ -32,6 +32,7 @@ SAYS = (
     r"Task \S+ is not supported, it must be one of",
     r"does not support task=",
     r"pooling_task must be one of",
+    r"'\w+For(?:CausalLM|ConditionalGeneration)' object has no attribute 'pooler'",
 )
 
 

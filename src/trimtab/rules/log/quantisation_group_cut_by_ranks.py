@@ -27,7 +27,7 @@ BLOCK = (
 OWN = (
     r"(?:per[_ ](?:partition|TP rank)|intermediate[_ ]size\w*|hidden_size|[Ii]nput (?:size|features)|output channels)"
     r"[^.]{0,80}?(?P<share>\d+)?\)? ?(?:to be|must be|not|is not) divisible by (?:\w+[ =(]*)?(?P<block>\d+)?"
-    r"|[Aa]ll partitions must be divisible by|weight_scale\S* to be divisible"
+    r"|size_[kmn] must (?:be )?divisible by \w+|[Aa]ll partitions must be divisible by|weight_scale\S* to be divisible"
 )
 """What quantisation methods of their own say."""
 ALIGNED = r"(?:input|output) size is not aligned with the quantized weight shape"
