@@ -117,6 +117,8 @@ def _of_clients(log: Log, found: list[Reported], context: LogContext, selection:
     from trimtab.rules.clients import judge_log
 
     named = {f.rule.cause for f in found}
+    if any(f.rule.cause is not None and (f.confidence or 0.0) > POSSIBLE for f in found):
+        named.add(Cause.ENGINE_DEAD_UNEXPLAINED)  # a cause that is told, if only as one request's, explains it
     report = judge_log(log, command_of=lambda: context.command, selection=selection)
     return [f for f in report.findings if f.rule.cause is None or f.rule.cause not in named]
 
