@@ -9,7 +9,7 @@ from typing import Protocol
 from trimtab.gateway import body as bodies
 from trimtab.gateway.inbound import Request
 from trimtab.gateway.outbound import Outbound
-from trimtab.gateway.paths import Served
+from trimtab.gateway.paths import SERVED, Served
 from trimtab.gateway.routes import Target, Translation
 
 ANTHROPIC_VERSION = b"2023-06-01"  # what is asked for when the client names none
@@ -112,7 +112,8 @@ def wire(
     back_end, headers, body, path = target.back_end, request.headers, request.body, served.path
     if translation is not None:
         body, path = translation.request(body), translation.path
-    ask_usage = asked.stream is True and (served.asks_usage or translation is not None) and _is_silent(path, asked)
+        served = SERVED[path]
+    ask_usage = asked.stream is True and served.asks_usage and translation is None and _is_silent(path, asked)
     renamed = target.model if target.model != asked.model else None
     if served.form:
         content_type = headers[b"content-type"]

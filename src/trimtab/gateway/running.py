@@ -36,6 +36,7 @@ from trimtab.gateway.store.database import open_store
 from trimtab.gateway.store.providers import master_key, provider_key
 from trimtab.gateway.store.sync import Sync
 from trimtab.gateway.tally import Tally
+from trimtab.gateway.translate import between
 from trimtab.gateway.usage import Record
 from trimtab.messages import Message, msg
 
@@ -66,7 +67,7 @@ class Serving:
         """HostError when the store cannot be reached, UsageError or HostError when a back end's key is not there."""
         self._setup, self._say = setup, say
         self.config = config
-        self.fleet = Fleet()
+        self.fleet = Fleet(between)
         self._store = store = open_store(config.store, setup.default_store)
         keys = Keys(more_keys)
         self._tally = Tally(keys.by_id)
