@@ -44,8 +44,18 @@ HOST = (
         before=in_pids_cgroup(40),
     ),
     serve("address-space", "oom-host-ram", "6 GiB of address space", before=limit(resource.RLIMIT_AS, 6 << 30)),
-    serve("memory-cgroup", "oom-host-ram", "a control group of 1,200 MiB", before=in_cgroup(1200)),
-    serve("memory-cgroup-small", "oom-host-ram", "a control group of 500 MiB", before=in_cgroup(500)),
+    serve(
+        "memory-cgroup",
+        "killed-by-kernel",
+        "a control group of 1,200 MiB: the log tells nothing of it",
+        before=in_cgroup(1200),
+    ),
+    serve(
+        "memory-cgroup-small",
+        "killed-by-kernel",
+        "a control group of 500 MiB: the log ends at once",
+        before=in_cgroup(500),
+    ),
     serve("shm-small", "shm-too-small", "/dev/shm of 64 KiB", shell="mount -t tmpfs -o size=64k none /dev/shm"),
     serve("shm-absent", "shm-too-small", "/dev/shm read-only", shell="mount -t tmpfs -o ro none /dev/shm"),
     serve(

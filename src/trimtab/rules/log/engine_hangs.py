@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trimtab.engine.logs import Phase
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log.context import EVERYWHERE, LIKELY, POSSIBLE, Hit, LogContext
@@ -26,10 +27,9 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"No heartbeat received from \w+|Engine iteration timed out|one or more ranks timed out during",
         r"Engine loop .*(?:hang|stuck)",
     ) or _late_and_dead(context)
-    block = context.first(
-        r"No available (?:shared memory broadcast )?block found in (?P<s>\d+) second", kinds=EVERYWHERE
-    )
-    if hit is None and (block is None or not context.facts.served):
+    blocks = context.find(r"No available (?:shared memory broadcast )?block found in (?P<s>\d+) second", *EVERYWHERE)
+    block = next((b for b in blocks if hit or b.entry.phase is Phase.SERVING), None)
+    if hit is None and block is None:
         return
     shown = [h for h in (hit, block) if h]
     yield context.finding(
