@@ -15,6 +15,7 @@ from trimtab.engine.logs.events import Kind, LogEvent, Phase, parse_line
 from trimtab.engine.logs.grouping import Entries
 from trimtab.engine.logs.launch import LaunchReader
 from trimtab.engine.logs.log import Access, Log, LogFacts
+from trimtab.engine.logs.repeats import Repeats
 from trimtab.engine.logs.wrapping import unwrap
 
 MOST_BYTES = 1 << 14
@@ -68,6 +69,7 @@ class _Reader:
         self._quiet: tuple[bytes, ...] = (b"INFO ", b"DEBUG ", b"INFO: ")
         self._tail: deque[bytes] = deque(maxlen=TAIL)
         self._entries = Entries()
+        self._repeats = Repeats()
         self._accesses: dict[tuple[int, str], Access] = {}
         self._starts = 0
         self._begin()
@@ -86,7 +88,7 @@ class _Reader:
         number = self._number
         self._number += len(lines)
         if self._eager <= 0 and any(sign in chunk for sign in STARTS):
-            self._eager = START_LINES
+            self._eager, self._repeats = START_LINES, Repeats()
         if passed := self._passed(chunk):
             lines, number = lines[passed:], number + passed
         if self._eager > 0:
@@ -98,7 +100,8 @@ class _Reader:
         quiet = self._quiet
         for at, line in enumerate(lines, number + 1):
             if line and not line.startswith(quiet) and not _quiet_inside(line):
-                self._read(at, line)
+                for due in self._repeats.due(at, line):
+                    self._read(*due)
 
     def _passed(self, chunk: bytes) -> int:
         """How many lines of the chunk need no reading: those of starts before the last KEPT_STARTS that it holds."""
