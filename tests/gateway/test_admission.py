@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from trimtab.gateway.admission import Key, Keys, Limited, Share, Spent
-from trimtab.gateway.inbound import Refused
 from trimtab.gateway.keytext import hash_of, key_text, minted, start_of
 from trimtab.gateway.limits import PRESETS, Limits, faults, merged
+from trimtab.gateway.request import Refused
 
 NOON = 1_800_000_000.0 // 86400 * 86400 + 43200  # a full minute
 CHAT = b"/chat/completions"

@@ -10,10 +10,10 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from trimtab.gateway.inbound import Refused
 from trimtab.gateway.keytext import bare, hash_of, key_text, misfit
 from trimtab.gateway.limits import ENDPOINTS, Limits
 from trimtab.gateway.prompt import BYTES_PER_TOKEN, careful
+from trimtab.gateway.request import Refused
 
 __all__ = ["Elsewhere", "Key", "Keys", "Limited", "Share", "Spent", "hash_of", "key_text"]
 

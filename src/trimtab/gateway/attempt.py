@@ -7,9 +7,9 @@ import time
 from typing import Protocol
 
 from trimtab.gateway import body as bodies
-from trimtab.gateway.inbound import Request
 from trimtab.gateway.outbound import Outbound
 from trimtab.gateway.paths import SERVED, Served
+from trimtab.gateway.request import Request
 from trimtab.gateway.routes import Target, Translation
 
 ANTHROPIC_VERSION = b"2023-06-01"  # what is asked for when the client names none

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 
 
 class StreamOptions(msgspec.Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 
 _ANTHROPIC = {
     400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",

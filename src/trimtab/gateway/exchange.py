@@ -13,9 +13,10 @@ from trimtab.gateway import errors
 from trimtab.gateway.admission import Key
 from trimtab.gateway.attempt import Attempt, wire
 from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated
-from trimtab.gateway.inbound import REASONS, Inbound, Refused, Request
+from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.outbound import Outbound
 from trimtab.gateway.paths import Served
+from trimtab.gateway.request import REASONS, Refused, Request
 from trimtab.gateway.routes import Between, Route, Target
 from trimtab.gateway.usage import NOTHING, BodyUsage, Record, StreamUsage, Usage
 
@@ -229,7 +230,8 @@ class Exchange:
         bodiless = self._status in (204, 304)
         if length >= 0 and not bodiless:
             lines.append(b"content-length: %d" % length)
-        self._client.start(b"\r\n".join(lines), chunked=length < 0 and not bodiless)
+        probe = b":\n\n" if self._streamed else b""
+        self._client.start(b"\r\n".join(lines), chunked=length < 0 and not bodiless, probe=probe)
 
     def answer_breaks(self, reason: str) -> None:
         assert self._won is not None

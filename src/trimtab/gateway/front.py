@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import time
@@ -13,9 +12,10 @@ import msgspec
 from trimtab.gateway import body as bodies
 from trimtab.gateway.admission import Keys, key_text
 from trimtab.gateway.exchange import Exchange
-from trimtab.gateway.inbound import Answering, Inbound, Refused, Request
+from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.listing import entry, listing
 from trimtab.gateway.paths import SERVED, Served
+from trimtab.gateway.request import Answering, Refused, Request
 from trimtab.gateway.routes import Routes
 from trimtab.gateway.usage import Ledger, Record
 
@@ -43,21 +43,12 @@ class Front:
         self.keys, self.routes, self._ledger, self.mounted = keys, routes, ledger, mounted
         self.refused: Told = nobody_told
         self.live: set[Exchange] = set()
-        self._left: asyncio.Future[None] | None = None
         self._ids = itertools.count(1)
         self._id_begins = b"req-%b-" % os.urandom(6).hex().encode()
-
-    async def quiet(self) -> None:
-        """Return when no request is being answered."""
-        while self.live:
-            self._left = asyncio.get_running_loop().create_future()
-            await self._left
 
     def _ended(self, exchange: Exchange, record: Record, answered: bool) -> None:
         self.live.discard(exchange)
         self._ledger(record)
-        if not self.live and self._left is not None and not self._left.done():
-            self._left.set_result(None)
 
     def __call__(self, request: Request, client: Inbound) -> Answering | None:
         given = request.headers.get(b"x-request-id", b"")
@@ -74,7 +65,7 @@ class Front:
 
     def _begin(self, served: Served, request: Request, client: Inbound) -> Exchange | None:
         if request.method != b"POST":
-            raise Refused(405, "method_not_allowed", f"{request.path.decode('latin-1')} takes POST")
+            raise Refused(405, "method_not_allowed", f"{request.path.decode('latin-1')} takes POST", allow=b"POST")
         headers, routes = request.headers, self.routes
         key = self.keys.find(key_text(headers))
         content_type = headers.get(b"content-type")
@@ -106,7 +97,8 @@ class Front:
 
     def _models(self, path: bytes, request: Request, client: Inbound) -> None:
         if request.method not in (b"GET", b"HEAD"):
-            raise Refused(405, "method_not_allowed", f"{request.path.decode('latin-1')} takes GET")
+            told = f"{request.path.decode('latin-1')} takes GET"
+            raise Refused(405, "method_not_allowed", told, allow=b"GET, HEAD")
         key, routes = self.keys.find(key_text(request.headers)), self.routes
         names = [n for n in routes.names if key.may_use(n)]
         if path == b"/models":
@@ -119,6 +111,6 @@ class Front:
 
     def _health(self, client: Inbound) -> None:
         """As vLLM's: an empty 200 while there is a back end that can be asked, else 503."""
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         ready = any(back_end.ready(now) for back_end in self.routes.back_ends)
         client.whole(200 if ready else 503, b"")

@@ -3,80 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import cast
 
 import httptools
+
+from trimtab.gateway.request import REASONS, Answering, Refused, Request, lowered
 
 MAX_HEAD = 64 << 10  # bytes of request line and headers together
 MAX_HEADERS = 100
 MAX_WAITING = 4  # pipelined requests kept; then the connection is not read until one is answered
 HIGH_WATER = 256 << 10  # bytes unsent at which the answering side is asked to pause
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-
-REASONS = {
-    200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found",
-    405: "Method Not Allowed",
-    408: "Request Timeout", 413: "Content Too Large", 414: "URI Too Long",
-    415: "Unsupported Media Type", 417: "Expectation Failed", 422: "Unprocessable Content",
-    429: "Too Many Requests", 431: "Request Header Fields Too Large", 500: "Internal Server Error",
-    501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
-}  # fmt: skip
-
-
-class Answering(Protocol):
-    """What is told of the client of a request that is being answered."""
-
-    def client_lost(self) -> None:
-        """The client is gone: nothing more can be sent."""
-
-    def client_slow(self, slow: bool) -> None:
-        """The client takes bytes slower than they come (True), or has caught up (False)."""
-
-
-_LOWER: dict[bytes, bytes] = {}
-
-
-def lowered(name: bytes) -> bytes:
-    """A header's name in lower case; the usual ones are looked up, which takes a fifth of the time."""
-    known = _LOWER.get(name)
-    if known is None:
-        known = name.lower()
-        if len(_LOWER) < 512:
-            _LOWER[name] = known
-    return known
-
-
-class Request:
-    """One whole request. `headers` holds the first value of each name, in lower case; names given twice are refused."""
-
-    __slots__ = ("body", "headers", "id", "keep_alive", "method", "old", "path", "query", "received")
-
-    def __init__(self) -> None:
-        self.method = b""
-        self.path = b""
-        self.query = b""
-        self.headers: dict[bytes, bytes] = {}
-        self.body = b""
-        self.keep_alive = True
-        self.old = False  # HTTP/1.0, which knows no chunks
-        self.received = 0.0  # monotonic seconds when it was whole
-        self.id = b""
-
-
-class Refused(Exception):
-    """A request that the gateway answers itself.
-
-    `wait_s`: seconds after which it may be sent again (Retry-After); `param`: the field that is wrong.
-    """
-
-    def __init__(
-        self, status: int, code: str, message: str, wait_s: int | None = None, *, param: str | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status, self.code, self.message, self.wait_s, self.param = status, code, message, wait_s, param
+LEAST_RATE = 32 << 10  # bytes a second of a body, below which a client counts as slow
+LINGER_S = 2.0  # for how long what still comes is read after a refusal, so that the client gets to read it
+LOOKS_S = (0.005, 0.01, 0.02, 0.04, 0.08)  # after a client's end of sending: whether it is gone or still listens
+_TCP_CLOSE = 7  # net/tcp_states.h; the first byte of struct tcp_info
 
 
 Handler = Callable[[Request, "Inbound"], Answering | None]
@@ -106,7 +51,10 @@ class Inbound(asyncio.Protocol):
         self._answering: Answering | None = None
         self._refused: Refused | None = None
         self._closing = False
-        self._chunked = False
+        self._chunked = self._in_body = False
+        self._draining = False
+        self._eof = False  # whether the client has sent all that it will
+        self._probe = b""
         self.peer = ""
         self.since = time.monotonic()  # when the state that the sweep bounds began
         self.sent_bytes = 0
@@ -125,11 +73,35 @@ class Inbound(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._refuse(Refused(501, "upgrade_not_supported", "this server does not switch protocols"))
+        except httptools.HttpParserUpgrade as upgrade:  # not taken up: HTTP/1.1 goes on, as RFC 9110 has it
+            self._parser = httptools.HttpRequestParser(self)
+            self.data_received(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             cause = error.__context__
             self._refuse(cause if isinstance(cause, Refused) else Refused(400, "malformed_request", "not valid HTTP"))
+
+    def eof_received(self) -> bool:
+        """The client sends no more. It may still read, or be gone: only what is written to it can tell."""
+        transport, request = self._transport, self._answered
+        if transport is None or request is None or request.old or transport.get_extra_info("sslcontext") is not None:
+            return False
+        self._eof = True
+        if self._head or not self.sent_bytes:
+            transport.write(CONTINUE)  # a client that reads must take an interim answer; one that is gone resets
+        elif self._probe:
+            self.send(self._probe)
+        self._look(0)
+        return True
+
+    def _look(self, times: int) -> None:
+        transport = self._transport
+        if transport is None or not self._eof:
+            return
+        state = transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+        if state[0] == _TCP_CLOSE:
+            transport.abort()
+        elif times < len(LOOKS_S):
+            asyncio.get_running_loop().call_later(LOOKS_S[times], self._look, times + 1)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
@@ -152,7 +124,7 @@ class Inbound(asyncio.Protocol):
     def on_message_begin(self) -> None:
         self._request = request = Request()
         self._headers = request.headers
-        self._url, self._pieces = b"", []
+        self._url, self._pieces, self._in_body = b"", [], False
         self._head_size = self._body_size = 0
         self.since = time.monotonic()
 
@@ -166,6 +138,8 @@ class Inbound(asyncio.Protocol):
         self._head_size += len(name) + len(value) + 4
         if self._head_size > MAX_HEAD:
             raise Refused(431, "headers_too_large", f"more than {MAX_HEAD} bytes of headers")
+        if self._in_body:  # a trailer says nothing that is acted on
+            return
         name = lowered(name)
         headers = self._headers
         if name in headers:
@@ -182,14 +156,32 @@ class Inbound(asyncio.Protocol):
         length = headers.get(b"content-length")
         if length is not None and (not length.isdigit() or int(length) > self._max_body):
             raise Refused(413, "request_too_large", f"a body of more than {self._max_body} bytes is not taken")
-        if b"transfer-encoding" in headers and (length is not None or headers[b"transfer-encoding"] != b"chunked"):
+        version = parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            raise Refused(400, "malformed_request", "HTTP/1.1 and HTTP/1.0 are spoken here")
+        request.old = version == "1.0"
+        if b"upgrade" in headers and (b"transfer-encoding" in headers or length not in (None, b"0")):
+            # httptools takes no body from a request that asks for an upgrade: what follows would be read as a request
+            raise Refused(501, "upgrade_not_supported", "a request with a body cannot ask for an upgrade")
+        if b"transfer-encoding" in headers and (
+            length is not None or request.old or headers[b"transfer-encoding"].lower() != b"chunked"
+        ):
             raise Refused(400, "malformed_request", "transfer-encoding can be chunked alone, without a content-length")
-        request.old = parser.get_http_version() != "1.1"
         if b"host" not in headers and not request.old:
             raise Refused(400, "malformed_request", "HTTP/1.1 needs a Host header")
+        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            coding = headers[b"content-encoding"].decode("latin-1")
+            raise Refused(415, "content_encoding_not_supported", f"a body in {coding} is not taken: send it as it is")
         request.method = parser.get_method()
         request.keep_alive = parser.should_keep_alive() and not request.old
-        if headers.get(b"expect", b"").lower() == b"100-continue" and self._answered is None and self._transport:
+        self._in_body = True
+        if b"expect" in headers:
+            self._expected(headers[b"expect"])
+
+    def _expected(self, what: bytes) -> None:
+        if what.lower() != b"100-continue":
+            raise Refused(417, "expectation_not_met", "of expectations only 100-continue is known")
+        if self._answered is None and self._transport is not None:
             self._transport.write(CONTINUE)
 
     def on_body(self, piece: bytes) -> None:
@@ -206,6 +198,7 @@ class Inbound(asyncio.Protocol):
         if not path.startswith(b"/"):
             raise Refused(400, "malformed_request", "the target must be a path")
         request.path = path
+        request.keep_alive = request.keep_alive and not self._draining
         request.received = self.since = time.monotonic()
         if self._answered is None:
             self._answer(request)
@@ -230,8 +223,12 @@ class Inbound(asyncio.Protocol):
         """Whether the client is still there."""
         return not self._closing
 
-    def start(self, head: bytes, *, chunked: bool) -> None:
-        """Keep status line and headers, without the empty line, for the first `send`; `chunked`: it comes in chunks."""
+    def start(self, head: bytes, *, chunked: bool, probe: bytes = b"") -> None:
+        """Keep status line and headers, without the empty line, for the first `send`; `chunked`: it comes in chunks.
+
+        `probe`: bytes that mean nothing and may be sent between two pieces, to find out whether the client still reads.
+        """
+        self._probe = probe
         self._chunked = chunked = chunked and self._answered is not None and not self._answered.old
         keep = self._answered is not None and self._answered.keep_alive and self._refused is None
         end = b"\r\n\r\n" if keep else b"\r\nConnection: close\r\n\r\n"
@@ -259,9 +256,12 @@ class Inbound(asyncio.Protocol):
         if request is None or not request.keep_alive or self._refused is not None:
             if self._refused is not None and request is not None:
                 self._send_refusal(self._refused)
-            self.close()
+            else:
+                self.close()
             return
-        if self._waiting:
+        if self._eof and not self._waiting:
+            self.close()
+        elif self._waiting:
             following = self._waiting.popleft()
             self._transport.resume_reading()
             asyncio.get_running_loop().call_soon(self._answer, following)
@@ -277,6 +277,8 @@ class Inbound(asyncio.Protocol):
     def refuse(self, request: Request, refused: Refused) -> None:
         """Answer a request with an error in its caller's dialect."""
         extra = b"x-request-id: %b\r\n" % request.id
+        if refused.allow:
+            extra += b"Allow: %b\r\n" % refused.allow
         if refused.wait_s is not None:
             extra += b"Retry-After: %d\r\n" % refused.wait_s
         self.whole(refused.status, self._refusal(request.path, refused, request.id), extra=extra)
@@ -292,6 +294,15 @@ class Inbound(asyncio.Protocol):
         self._answering = None
         if self._transport is not None:
             self._transport.abort()
+
+    def drain(self) -> None:
+        """Answer what was asked, or is being asked, and close then; at once if that is nothing."""
+        self._draining = True
+        if self._answered is not None:
+            self._answered.keep_alive = False
+            self._waiting.clear()
+        elif self._request is None:
+            self.close()
 
     def close(self) -> None:
         """Send what is waiting, then close."""
@@ -311,18 +322,29 @@ class Inbound(asyncio.Protocol):
         if self._answered is None:
             self._answered = self._request or Request()
             self._send_refusal(refused)
-            self.close()
 
     def _send_refusal(self, refused: Refused) -> None:
         body = self._refusal(self._url, refused, b"")
         head = b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
         self._write(head % (refused.status, REASONS.get(refused.status, "Status").encode(), len(body)) + body)
+        self._closing = True
+        self.since = time.monotonic()
+        if self._transport is not None and self._transport.can_write_eof():
+            self._transport.write_eof()  # what still comes is read and thrown away: see LINGER_S
+        else:
+            self.close()
 
     def sweep(self, now: float, *, request_s: float, idle_s: float) -> None:
         """End a connection that sends a request slower than `request_s`, or nothing for `idle_s`."""
-        if self._answered is not None or self._closing:
+        if self._refused is not None and self._closing:
+            if now - self.since > LINGER_S and self._transport is not None:
+                self._transport.abort()
             return
-        if self._request is not None and now - self.since > request_s:
+        if self._answered is not None or self._closing:
+            if self._eof:
+                self._look(len(LOOKS_S))
+            return
+        if self._request is not None and now - self.since > request_s + self._body_size / LEAST_RATE:
             self._refuse(Refused(408, "request_timeout", f"the request was not whole after {request_s:.0f} s"))
         elif self._request is None and now - self.since > idle_s:
             self.close()

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from trimtab.gateway.inbound import Inbound, Refused, Request
+from trimtab.gateway.inbound import Inbound
+from trimtab.gateway.request import Refused, Request
 
 Message = MutableMapping[str, Any]
 Application = Callable[

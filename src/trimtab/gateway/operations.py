@@ -8,8 +8,9 @@ import msgspec
 
 from trimtab.gateway.config import Config
 from trimtab.gateway.front import Front, Mounted, nothing_mounted
-from trimtab.gateway.inbound import Answering, Inbound, Refused, Request
+from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.metrics import Metrics
+from trimtab.gateway.request import Answering, Refused, Request
 
 TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 

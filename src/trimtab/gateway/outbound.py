@@ -11,7 +11,7 @@ from typing import Protocol, cast
 import httptools
 import msgspec
 
-from trimtab.gateway.inbound import lowered
+from trimtab.gateway.request import lowered
 
 MAX_ANSWER_HEAD = 64 << 10
 HIGH_WATER = 1 << 20
@@ -132,7 +132,7 @@ class Outbound(asyncio.Protocol):
         self.status, self.headers, self.length, self._head_size, self._chunked = 0, [], -1, 0, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._head_size += len(name) + len(value)
+        self._head_size += len(name) + len(value) + 4
         if self._head_size > MAX_ANSWER_HEAD:
             raise ValueError("too many headers")
         name = lowered(name)

@@ -20,16 +20,17 @@ from trimtab.gateway.access import AccessLog, Refusal
 from trimtab.gateway.admin import BackEnds, BackEndState, Process, Reloaded
 from trimtab.gateway.admin_app import Admin
 from trimtab.gateway.admission import Key, Keys, key_text
-from trimtab.gateway.app import serve
+from trimtab.gateway.app import ClientBounds, serve
 from trimtab.gateway.config import Config
 from trimtab.gateway.fleet import Fleet
 from trimtab.gateway.front import Front
-from trimtab.gateway.inbound import Inbound, Refused, Request
+from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.local import LocalServer, local_servers, with_local
 from trimtab.gateway.metrics import Metrics, quoted
 from trimtab.gateway.mounted import Mounted
 from trimtab.gateway.operations import Operations
 from trimtab.gateway.provider_keys import secrets_of
+from trimtab.gateway.request import Refused, Request
 from trimtab.gateway.secret import Secret
 from trimtab.gateway.setup import Setup, load
 from trimtab.gateway.store.database import open_store
@@ -81,6 +82,7 @@ class Serving:
         mounted = Mounted(self._admin.application, lambda request: _admin_only(keys, request))
         self.operations = Operations(self.front, self.metrics, config, mounted if config.admin else None)
         self.front.mounted, self.front.refused = self.operations, self._refused
+        self._bounds = ClientBounds()
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._local: tuple[LocalServer, ...] = ()
         self._use(config)
@@ -98,7 +100,7 @@ class Serving:
             loop.add_reader(parent, self._orphaned, parent)
         self.sync.begin()
         minding = [loop.create_task(self._tell()), loop.create_task(self._look())]
-        served = loop.create_task(serve(self.front, listening, self._stop))
+        served = loop.create_task(serve(self.front, listening, self._stop, self._bounds))
         ready()
         try:
             await self._until_ended(served)
@@ -215,6 +217,9 @@ class Serving:
         self._tally.price({name: model.price for name, model in config.models.items() if model.price is not None})
         self._log_to(config.access_log)
         self.config = self.operations.config = config
+        bounds = self._bounds
+        bounds.request_s, bounds.idle_s = config.request_timeout, config.idle_timeout
+        bounds.max_body = config.max_body
 
     def _log_to(self, file: str | None) -> None:
         if self._access is not None and file == self._access.file:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from trimtab.gateway.admission import Keys
 from trimtab.gateway.config import Price
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 from trimtab.gateway.store.database import open_store
 from trimtab.gateway.store.sync import Sync
 from trimtab.gateway.tally import Tally

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from trimtab.gateway.errors import body as error_body
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import between
 
 RECORDED = Path(__file__).parent / "recorded"  # what vLLM 0.32.0 (CPU) said; see README there

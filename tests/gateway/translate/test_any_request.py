@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
 from tests.gateway.translate.conftest import recorded
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import between, sse
 
 ASKS = (b"/chat/completions", b"/messages", b"/responses")

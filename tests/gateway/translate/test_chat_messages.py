@@ -11,7 +11,7 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from tests.gateway.translate.conftest import Server, recorded, translated
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import between, sse
 
 Serve = Callable[..., Server]

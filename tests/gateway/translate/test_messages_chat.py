@@ -10,7 +10,7 @@ import anthropic
 import pytest
 
 from tests.gateway.translate.conftest import Server, recorded, translated
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import between, sse
 
 Serve = Callable[..., Server]

@@ -12,7 +12,7 @@ from openai.types.responses import Response
 
 from tests.gateway.translate.conftest import Server, recorded, translated
 from tests.gateway.translate.test_messages_chat import DONE, call, chunk
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import between, sse
 
 Serve = Callable[..., Server]

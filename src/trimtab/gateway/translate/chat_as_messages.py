@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from trimtab.gateway import errors
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import chat, sse
 from trimtab.gateway.translate.translation import CUT, EventStream, object_of, status_within, told
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from trimtab.gateway import errors
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import messages, sse
 from trimtab.gateway.translate.translation import CUT, EventStream, both_reasonings
 

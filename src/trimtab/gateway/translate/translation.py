@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from trimtab.gateway import errors
-from trimtab.gateway.inbound import Refused
+from trimtab.gateway.request import Refused
 from trimtab.gateway.routes import Stream, Translation
 from trimtab.gateway.translate import sse
 

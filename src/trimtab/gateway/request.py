@@ -1,0 +1,70 @@
+"""What a client asked, and how it is refused: the values that a connection and whoever answers it speak of."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+REASONS = {
+    200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout", 413: "Content Too Large", 414: "URI Too Long",
+    415: "Unsupported Media Type", 417: "Expectation Failed", 422: "Unprocessable Content",
+    429: "Too Many Requests", 431: "Request Header Fields Too Large", 500: "Internal Server Error",
+    501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
+}  # fmt: skip
+
+
+class Answering(Protocol):
+    """What is told of the client of a request that is being answered."""
+
+    def client_lost(self) -> None:
+        """The client is gone: nothing more can be sent."""
+
+    def client_slow(self, slow: bool) -> None:
+        """The client takes bytes slower than they come (True), or has caught up (False)."""
+
+
+_LOWER: dict[bytes, bytes] = {}
+
+
+def lowered(name: bytes) -> bytes:
+    """A header's name in lower case; the usual ones are looked up, which takes a fifth of the time."""
+    known = _LOWER.get(name)
+    if known is None:
+        known = name.lower()
+        if len(_LOWER) < 512:
+            _LOWER[name] = known
+    return known
+
+
+class Request:
+    """One whole request. `headers` holds the first value of each name, in lower case; names given twice are refused."""
+
+    __slots__ = ("body", "headers", "id", "keep_alive", "method", "old", "path", "query", "received")
+
+    def __init__(self) -> None:
+        self.method = b""
+        self.path = b""
+        self.query = b""
+        self.headers: dict[bytes, bytes] = {}
+        self.body = b""
+        self.keep_alive = True
+        self.old = False  # HTTP/1.0, which knows no chunks
+        self.received = 0.0  # monotonic seconds when it was whole
+        self.id = b""
+
+
+class Refused(Exception):
+    """A request that the gateway answers itself.
+
+    `wait_s`: seconds after which it may be sent again (Retry-After); `param`: the field that is wrong; `allow`: the
+    methods that the path takes.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, wait_s: int | None = None, *, param: str | None = None,
+        allow: bytes = b"",
+    ) -> None:  # fmt: skip
+        super().__init__(message)
+        self.status, self.code, self.message, self.wait_s = status, code, message, wait_s
+        self.param, self.allow = param, allow
