@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from trimtab.cli.draining import EngineDrain, engine_drain
 from trimtab.cli.keeping import Keep, asked_bounds, pins_of
+from trimtab.engine.command import LaunchCommand
 from trimtab.errors import UsageError
 
 
@@ -30,3 +32,32 @@ def test_a_misspelt_flag_would_protect_nothing(name: str) -> None:
 def test_names_are_taken_as_users_write_them() -> None:
     assert pins_of(["--max_num_seqs", "kv-cache-dtype", "compilation-config.mode"], None)
     Keep(bounds=("--max_model_len>=512",)).require_sound()
+
+
+OURS, THEIRS, NOBODYS = EngineDrain(25, ("--shutdown-timeout", "25")), EngineDrain(7), EngineDrain()
+
+
+@pytest.mark.parametrize(
+    ("words", "version", "environ", "found"),
+    [
+        pytest.param("", "0.32.0+cpu", {}, OURS, id="new"),
+        pytest.param("", "0.18.0", {}, OURS, id="first"),
+        pytest.param("", "0.17.1", {}, NOBODYS, id="old"),
+        pytest.param("", "unknown", {}, NOBODYS, id="unknown"),
+        pytest.param("--shutdown-timeout 7", "0.33.0", {}, THEIRS, id="given"),
+        pytest.param("--shutdown_timeout=0", "0.33.0", {}, NOBODYS, id="given-off"),
+        pytest.param("--shutdown-timeout x", "0.33.0", {}, NOBODYS, id="given-wrong"),
+        pytest.param("-dp 2", "0.33.0", {}, NOBODYS, id="data-parallel"),
+        pytest.param("-tp 2 --data-parallel-size 1", "0.33.0", {}, OURS, id="tensor-parallel"),
+        pytest.param("--api-server-count 4", "0.33.0", {}, NOBODYS, id="api-servers"),
+        pytest.param("--headless", "0.33.0", {}, NOBODYS, id="headless"),
+        pytest.param("", "0.33.0", {"VLLM_RUST_FRONTEND_PATH": "/f"}, NOBODYS, id="another-front-end"),
+    ],
+)
+def test_which_engine_lets_requests_end(words: str, version: str, environ: dict[str, str], found: EngineDrain) -> None:
+    command = LaunchCommand.from_argv(["vllm", "serve", "m", *words.split()])
+    assert engine_drain(command, version, environ, 24.3) == found
+
+
+def test_nothing_is_added_where_requests_are_to_be_cut_off() -> None:
+    assert engine_drain(LaunchCommand.from_argv(["vllm", "serve", "m"]), "0.33.0", {}, 0.0) == NOBODYS

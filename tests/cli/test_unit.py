@@ -28,7 +28,8 @@ def test_a_server_of_before_as_a_unit(home: Path, model: Path, python: Path, tmp
     assert program[3:] == ["up", "mine", "--no-verify", "--max-restarts", "7", "--drain", "60"]
     with running(home, *program[4:]) as child:
         after = wait_for(lambda: record(home, "ready"))
-        assert (after.argv, after.api_key, after.port) == (before.argv, before.api_key, before.port)
+        assert after.argv == (*before.argv[:-1], "60")  # how long requests may run at its end is settled anew
+        assert (after.api_key, after.port) == (before.api_key, before.port)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=30)
     assert left_over(home) == []

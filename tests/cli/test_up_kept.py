@@ -261,3 +261,23 @@ def test_a_record_or_a_launch_of_another_version_is_said(home: Path, model: Path
     done = up(home, "mine")
     assert done.returncode == 2
     clear(done, "the last launch of mine cannot be read here: Object missing required field `program`")
+
+
+def test_the_engine_is_told_how_long_requests_may_run_at_its_end(
+    home: Path, model: Path, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words, flag in (((), "25"), (("--drain", "7.5"), "8"), ((), "25")):
+        subject = ("mine",) if home.exists() else given(model, python)
+        with running(home, *words, *subject) as child:
+            seen = wait_for(lambda: record(home, "ready"))
+            stop(child)
+        assert seen.argv.count("--shutdown-timeout") == 1
+        assert seen.argv[seen.argv.index("--shutdown-timeout") + 1] == flag
+    with running(home, *given(model, python, flags=("--shutdown-timeout", "3"))) as child:
+        seen = wait_for(lambda: record(home, "ready"))
+        stop(child)
+    assert seen.argv.count("--shutdown-timeout") == 1
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    found = recall("mine")
+    assert found is not None
+    assert found.launch.command.get("shutdown-timeout") == "3"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +19,8 @@ import psutil
 import pytest
 
 from tests.cli.test_up import environment, left_over, record
+from tests.supervisor.fake import wait_for
+from trimtab.engine.registry import ServerRecord
 from trimtab.supervisor.environments import Engine
 
 pytestmark = pytest.mark.vllm
@@ -52,6 +58,24 @@ def demo(home: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], Pat
             child.communicate()
 
 
+def asked(server: ServerRecord, **more: object) -> http.client.HTTPResponse:
+    body = {"model": server.models[0], "messages": [{"role": "user", "content": "Tell a long story."}], **more}
+    headers = {"Authorization": f"Bearer {server.api_key}", "Content-Type": "application/json"}
+    url = f"{server.base_url}/chat/completions"
+    reply: http.client.HTTPResponse = urllib.request.urlopen(
+        urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=60
+    )
+    return reply
+
+
+def refused(server: ServerRecord) -> int | None:
+    try:
+        asked(server, max_tokens=1).close()
+    except urllib.error.HTTPError as error:
+        return error.code
+    return None
+
+
 @pytest.mark.timeout(STARTS_WITHIN_S)
 def test_the_demo_serves_and_its_snippets_work(home: Path) -> None:
     with demo(home) as (child, report):
@@ -70,8 +94,16 @@ def test_the_demo_serves_and_its_snippets_work(home: Path) -> None:
         ).stdout
         assert said.strip()
         assert psutil.Process(child.pid).memory_info().rss < 80e6
-        child.send_signal(signal.SIGINT)
+        with asked(seen, max_tokens=60, min_tokens=60, stream=True) as stream:
+            first = stream.readline()
+            child.send_signal(signal.SIGINT)
+            wait_for(lambda: record(home, "draining"))
+            late = wait_for(lambda: refused(seen))
+            rest = stream.read()
         child.communicate(timeout=60)
+    assert late == 500  # vLLM's word for a request that comes after SIGTERM
+    assert (first + rest).count(b"data: ") >= 60
+    assert rest.endswith(b"data: [DONE]\n\n")
     assert child.returncode == 0
     assert left_over(home) == []
 

@@ -86,6 +86,7 @@ class Handler(BaseHTTPRequestHandler):
     core: Core | None = None
     lock = threading.Lock()
     counted: ClassVar = {"running": 0, "tokens": 0}
+    ending = threading.Event()  # asked to end, and lets what runs go on: as vLLM's --shutdown-timeout
 
     def do_GET(self) -> None:
         if self.path == "/health":
@@ -99,7 +100,9 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if not self._admitted():
             return
-        if self.path == "/v1/chat/completions" and self.options.no_chat:
+        if self.ending.is_set():
+            self._reply(500, b'{"error": {"message": "cannot schedule new futures after shutdown"}}')
+        elif self.path == "/v1/chat/completions" and self.options.no_chat:
             self._reply(400, b'{"error": {"message": "no chat template"}}')
         elif body["model"] != self.options.model:
             self._reply(404, b'{"error": {"message": "no such model"}}')
@@ -162,6 +165,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("--long-line", type=int, default=0, help="bytes of one line to print before serving")
     parser.add_argument("--nul", action="store_true", help="print NUL bytes before serving")
     parser.add_argument("--ignore-term", action="store_true")
+    parser.add_argument("--shutdown-timeout", type=float, default=0, help="after SIGTERM, as vLLM's own")
+    parser.add_argument("--slow-end", action="store_true", help="stay when all requests are done")
     parser.add_argument("--no-chat", action="store_true")
     parser.add_argument(
         "--grandchild", choices=["same", "session", ""], default="", help="leave one that holds the output"
@@ -218,6 +223,8 @@ def main() -> None:
     if told.kv_tokens and told.context > told.kv_tokens:
         print(TOO_LONG.format(pid=os.getpid(), context=told.context, tokens=told.kv_tokens), flush=True)
         sys.exit(1)
+    if told.shutdown_timeout:
+        signal.signal(signal.SIGTERM, lambda *_: Handler.ending.set())
     Handler.options = told
     Handler.core = Core(told.token_s, told.worker) if told.core else None
     server = ThreadingHTTPServer(("127.0.0.1", told.port), Handler)
@@ -229,6 +236,9 @@ def main() -> None:
             if not told.stays_when_core_dies:
                 print("ERROR 11-30 03:26:40 [v1/engine/core_client.py:668] Engine core proc died", flush=True)
                 break
+        if Handler.ending.is_set() and not Handler.counted["running"] and not told.slow_end:
+            time.sleep(0.1)  # the last answer is on its way
+            os._exit(0)
         time.sleep(0.02)
     die(told)
 

@@ -10,7 +10,8 @@ ENGINE = Path(__file__).with_name("engine.py")
 MAIN = """
 import os, runpy, shlex, sys
 
-KNOWN = {"--served-model-name", "--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--host", "--port"}
+KNOWN = {"--served-model-name", "--max-model-len", "--max-num-seqs", "--max-num-batched-tokens", "--host", "--port",
+         "--shutdown-timeout"}
 SWITCHES = {"--enforce-eager"}
 words = sys.argv[1:]
 if words == ["--version"]:
@@ -25,6 +26,7 @@ if unknown:
     sys.exit(2)
 sys.argv = ["engine", "--port", given["--port"], "--model", given.get("--served-model-name", words[1]),
             "--api-key", os.environ["VLLM_API_KEY"], "--context", given.get("--max-model-len", "0"),
+            "--shutdown-timeout", given.get("--shutdown-timeout", "0"),
             *shlex.split(os.environ.get("FAKE_ENGINE", ""))]
 runpy.run_path(ENGINE, run_name="__main__")
 """

@@ -242,6 +242,39 @@ def test_a_drained_engine_is_asked_to_end_once() -> None:
     assert (life.states[-1], life.reason()) == ("stopped", "ended as asked")
 
 
+def test_an_engine_that_drains_by_itself_is_asked_at_once() -> None:
+    life = Life(replace(LIMITS, engine_drain_s=20)).serve()
+    life.see(StopAsked(1))
+    assert life.kinds() == [Enter, AskToEnd, Drain]
+    assert life.see(Drained(known=False), 1) == []  # without /metrics nobody knows
+    assert life.see(Tick(), 48.9) == []
+    life.see(Tick(), 0.2)
+    assert life.kinds() == [Kill]
+    life.see(Exited(ExitStatus(-9)))
+    assert (life.states[-1], life.reason()) == ("stopped", "did not end within 50 s of being asked")
+
+
+def test_its_requests_done_it_has_little_time_to_end() -> None:
+    life = Life(replace(LIMITS, engine_drain_s=20, rest_s=3)).serve()
+    life.see(StopAsked(1))
+    assert life.see(Drained(), 5) == []
+    assert life.see(Drained(), 2) == []
+    assert life.see(Tick(), 1) == []
+    life.see(Tick(), 0.1)
+    assert life.kinds() == [Kill]
+    life.see(StopAsked(2))
+    assert life.actions == []
+    life.see(Exited(ExitStatus(-9)))
+    assert life.reason() == "its requests were done, and it did not end within 3 s"
+
+
+def test_a_second_request_cuts_off_what_the_engine_drains() -> None:
+    life = Life(replace(LIMITS, engine_drain_s=20)).serve()
+    life.see(StopAsked(1))
+    life.see(StopAsked(2), 1)
+    assert life.kinds() == [Kill]
+
+
 def test_an_engine_that_does_not_serve_is_asked_at_once() -> None:
     loading = Situation(State.LOADING)
     assert [type(action) for action in decide(loading, StopAsked(1), 0, LIMITS)] == [Enter, AskToEnd]

@@ -387,6 +387,40 @@ def test_running_requests_are_waited_for_within_a_bound(tmp_path: Path) -> None:
     assert request.answers != [200]  # type: ignore[attr-defined]
 
 
+def itself(limits: Limits = LIMITS) -> tuple[tuple[str, ...], Limits]:
+    """Knobs and limits of an engine that lets running requests end by itself."""
+    knobs = ("--core", "--token-s", "0.05", "--shutdown-timeout", "20")
+    return knobs, replace(limits, engine_drain_s=20, rest_s=0.2)
+
+
+def test_an_engine_that_drains_by_itself_takes_no_new_request(tmp_path: Path) -> None:
+    knobs, limits = itself()
+    run = Run(kept(tmp_path, *knobs, limits=limits))
+    again(run, 1)
+    running = ask(run, 20)
+    wait_for(lambda: b'"} 1.0\nvllm:num_requests_waiting' in metrics(run))
+    run.stop.request()
+    wait_for(lambda: states(run)[-1] == "draining")
+    late = ask(run, 1)
+    late.join(10)
+    assert late.answers == ["HTTPError"]  # type: ignore[attr-defined]
+    assert states(run)[-1] == "draining"
+    outcome = run.outcome()
+    assert (outcome.state, str(outcome.reason)) == (State.STOPPED, "ended as asked")
+    running.join(10)
+    assert running.answers == [200]  # type: ignore[attr-defined]
+    gone(run)
+
+
+def test_an_engine_that_stays_when_its_requests_are_done_is_ended(tmp_path: Path) -> None:
+    knobs, limits = itself()
+    run = Run(kept(tmp_path, *knobs, "--slow-end", limits=limits))
+    again(run, 1)
+    outcome = run.end()
+    assert str(outcome.reason) == "its requests were done, and it did not end within 0 s"
+    gone(run)
+
+
 @pytest.mark.parametrize("knobs", [("--long-line", "10000000"), ("--nul",), ("--spam", "5000000")], ids=str)
 def test_odd_output_stops_nothing(tmp_path: Path, knobs: tuple[str, ...]) -> None:
     run = Run(kept(tmp_path, *knobs))

@@ -42,9 +42,10 @@ class Keep(msgspec.Struct, frozen=True):
     pins: tuple[str, ...] = ()
     max_steps: int = 3
 
-    def limits(self) -> Limits:
+    def limits(self, engine_drain_s: float = 0.0) -> Limits:
         return Limits(
             drain_s=self.drain_s,
+            engine_drain_s=engine_drain_s,
             max_restarts=self.max_restarts if self.restart else 0,
             max_steps=self.max_steps if self.heal == "on" else 0,
         )
@@ -117,15 +118,16 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     bounds: tuple[str, ...] = ()  # of --self-heal: what a later start must not pass either
     pins: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()  # flags in `argv` that `up` added: a later start settles them anew
 
 
-def memo_of(launch: Launch, record: ServerRecord, argv: tuple[str, ...], keep: Keep) -> Memo:
+def memo_of(launch: Launch, record: ServerRecord, argv: tuple[str, ...], keep: Keep, added: tuple[str, ...]) -> Memo:
     engine = launch.engine
     return Memo(
         argv=argv, program=len(vllm_argv(engine)), env=dict(launch.env), served_model=launch.served_model,
         cards=launch.cards, devices=record.devices, host=record.host, port=record.port, cwd=str(launch.directory),
         engine_name=engine.name, engine_kind=engine.kind, engine_version=engine.version, python=str(engine.python),
-        bounds=keep.bounds, pins=keep.pins,
+        bounds=keep.bounds, pins=keep.pins, added=added,
     )  # fmt: skip
 
 
@@ -159,6 +161,8 @@ def recall(name: str) -> Recovered | None:
         )
     engine = Engine(memo.engine_name, memo.engine_kind, memo.engine_version, Path(memo.python), {})  # type: ignore[arg-type]
     command = LaunchCommand.from_argv(["vllm", *memo.argv[memo.program :]])
+    for flag in memo.added:
+        command = command.without_flag(flag)
     directory = Path(memo.cwd) if Path(memo.cwd).is_dir() else Path.cwd()
     _require_model(name, command, directory)
     launch = Launch(

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import typer
 
-from trimtab.cli import options
+from trimtab.cli import draining, options
 from trimtab.cli.cards import Cards
 from trimtab.cli.examination import Doctor, show_diagnosis
 from trimtab.cli.format import plan as plan_format
@@ -236,7 +236,8 @@ def _cards(launch: Launch, place: Place, claimed: Mapping[str, str]) -> tuple[st
 
 
 def _spec(launch: Launch, record: ServerRecord, keep: Keep) -> LaunchSpec:
-    argv = (*launch.argv, "--host", record.host, "--port", str(record.port))
+    drain = draining.engine_drain(launch.command, launch.engine.version, {**os.environ, **launch.env}, keep.drain_s)
+    argv = (*launch.argv, "--host", record.host, "--port", str(record.port), *drain.words)
     env = {k: v for k, v in os.environ.items() if k not in (*NOT_INHERITED, *notify.VARIABLES)}
     env |= {**launch.env, "VLLM_API_KEY": record.api_key}
     if record.devices:
@@ -253,8 +254,8 @@ def _spec(launch: Launch, record: ServerRecord, keep: Keep) -> LaunchSpec:
         api_key=record.api_key,
         devices=record.devices,
         engine_version=launch.engine.version,
-        memo=msgspec.to_builtins(memo_of(launch, record, argv, keep)),
+        memo=msgspec.to_builtins(memo_of(launch, record, argv, keep, (draining.FLAG,) if drain.words else ())),
         log_bytes=keep.log_mib * 2**20,
-        limits=keep.limits(),
+        limits=keep.limits(drain.seconds),
         pace=keep.pace(),
     )

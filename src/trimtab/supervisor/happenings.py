@@ -16,7 +16,9 @@ class Limits:
 
     start_s: float = 1800.0  # from process start to the first token
     drain_s: float = 25.0  # from the request to end until running requests are cut off
-    stop_s: float = 30.0  # from SIGTERM to the engine until the group is killed
+    engine_drain_s: float = 0.0  # how long the engine lets requests run by itself after SIGTERM, taking no new ones
+    stop_s: float = 30.0  # from SIGTERM to the engine, and the time it lets requests run, until the group is killed
+    rest_s: float = 3.0  # what an engine that drained by itself may take to end once its last request is done
     dead_s: float = 15.0  # how long an engine that calls itself broken may take to end by itself
     silent_s: float = 120.0  # how long /health may stay unanswered
     max_restarts: int = 0  # within window_s; 0: none
@@ -80,7 +82,9 @@ class Well:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """No request runs any more, or nobody can tell."""
+    """No request runs any more; or nobody can tell, when not `known`."""
+
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class Situation:
     exit: ExitStatus | None = None  # of this start; being examined
     stop_at: float | None = None  # when the first request to end came
     asked_at: float | None = None  # when the engine was asked to end
+    drained_at: float | None = None  # when its last request was done, after that
     killed_for: Message | None = None  # why the group was killed
     unwell_since: float | None = None
     sign: Sign | None = None
@@ -96,6 +97,8 @@ def _noted(now: Situation, happening: Happening, clock: float) -> Situation:
         case Unwell(sign):
             same = now.sign is sign and now.unwell_since is not None
             return now if same else replace(now, sign=sign, unwell_since=clock)
+        case Drained(known) if known and now.asked_at is not None and now.drained_at is None:
+            return replace(now, drained_at=clock)
         case Settled(note) if note is not None and now.taken_since is None:
             return replace(now, taken_since=clock)
         case Well():
@@ -128,7 +131,7 @@ def decide(now: Situation, happening: Happening, clock: float, limits: Limits) -
         case Drained() if now.state is State.DRAINING and now.asked_at is None and now.exit is None:
             return [AskToEnd()]
         case StopAsked(times):
-            return _stop(now, times)
+            return _stop(now, times, limits)
         case Exited():
             return [_stopped(now)] if now.state is State.DRAINING else [Examine()]
         case Examined() if now.exit is not None and now.state in (*STARTUP, *SERVING):
@@ -159,7 +162,7 @@ def _unwell(now: Situation, sign: Sign, reason: Message, clock: float, limits: L
     return actions
 
 
-def _stop(now: Situation, times: int) -> list[Action]:
+def _stop(now: Situation, times: int, limits: Limits) -> list[Action]:
     if now.state is State.INSTALLING:
         return [Enter(State.STOPPED, msg("asked to stop before the engine was started"))]
     if now.state in WAITING:
@@ -167,9 +170,12 @@ def _stop(now: Situation, times: int) -> list[Action]:
     if now.killed_for is not None or now.exit is not None:
         return []
     if now.state is not State.DRAINING:
-        serves = now.state is State.READY and times < 2
-        first: list[Action] = [Enter(State.DRAINING, msg("asked to stop")), Drain() if serves else AskToEnd()]
-        return first if times < 2 else [*first, Kill(msg("asked twice to stop"))]
+        first: list[Action] = [Enter(State.DRAINING, msg("asked to stop"))]
+        if times >= 2:
+            return [*first, AskToEnd(), Kill(msg("asked twice to stop"))]
+        if now.state is not State.READY:
+            return [*first, AskToEnd()]
+        return [*first, AskToEnd(), Drain()] if limits.engine_drain_s else [*first, Drain()]
     return [Kill(msg("asked twice to stop"))] if times >= 2 else []
 
 
@@ -253,8 +259,11 @@ def _overdue_stop(now: Situation, clock: float, limits: Limits) -> list[Action]:
     if now.asked_at is None:
         late = now.stop_at is not None and clock - now.stop_at > limits.drain_s
         return [AskToEnd()] if late else []
-    if clock - now.asked_at > limits.stop_s:
-        return [Kill(msg("did not end within {seconds:.0f} s of being asked", seconds=limits.stop_s))]
+    if limits.engine_drain_s and now.drained_at is not None and clock - now.drained_at > limits.rest_s:
+        return [Kill(msg("its requests were done, and it did not end within {seconds:.0f} s", seconds=limits.rest_s))]
+    bound_s = limits.engine_drain_s + limits.stop_s
+    if clock - now.asked_at > bound_s:
+        return [Kill(msg("did not end within {seconds:.0f} s of being asked", seconds=bound_s))]
     return []
 
 

@@ -145,7 +145,7 @@ class Watch:
         while not self._over.is_set():
             seen = self._seen()
             if seen is None or not seen.running + seen.waiting:
-                self._tell(Drained())
+                self._tell(Drained(known=seen is not None))
                 return
             self._over.wait(self._pace.drain_s)
 
