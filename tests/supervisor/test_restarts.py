@@ -89,6 +89,12 @@ def ask(run: Run, tokens: int) -> threading.Thread:
     return thread
 
 
+def refused(run: Run) -> bool:
+    request = ask(run, 1)
+    request.join(10)
+    return request.answers == ["HTTPError"]  # type: ignore[attr-defined]
+
+
 def gone(run: Run) -> None:
     record = run.record()
     assert members(record.group, record.mark) == []
@@ -397,13 +403,10 @@ def test_an_engine_that_drains_by_itself_takes_no_new_request(tmp_path: Path) ->
     knobs, limits = itself()
     run = Run(kept(tmp_path, *knobs, limits=limits))
     again(run, 1)
-    running = ask(run, 20)
+    running = ask(run, 60)
     wait_for(lambda: b'"} 1.0\nvllm:num_requests_waiting' in metrics(run))
     run.stop.request()
-    wait_for(lambda: states(run)[-1] == "draining")
-    late = ask(run, 1)
-    late.join(10)
-    assert late.answers == ["HTTPError"]  # type: ignore[attr-defined]
+    wait_for(lambda: refused(run))
     assert states(run)[-1] == "draining"
     outcome = run.outcome()
     assert (outcome.state, str(outcome.reason)) == (State.STOPPED, "ended as asked")
