@@ -27,7 +27,7 @@ PATTERNS = (
     r"choices.{0,40}(?:is not iterable|is undefined|is null|not subscriptable)",
     r"'NoneType' object is not subscriptable",
     r"(?:no|missing|empty|without|invalid) choices|choices (?:field )?(?:is |was )?(?:missing|empty|not found)",
-    r"missing field `choices`",
+    r"missing field `choices`|[\"']path[\"']: ?\[[\"']choices[\"']\]",
     r"list index out of range.{0,80}choices|choices\[0\].{0,200}list index out of range",
     r"null value for [`'\"]?choices|No generations? (?:chunks )?(?:were|was|found)",
     r"validation errors? for (?:(?:Chat)?Generation(?:Chunk)?|AIMessage(?:Chunk)?|CompletionResponse|ChatResponse)\b",

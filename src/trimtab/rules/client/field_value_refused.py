@@ -25,7 +25,7 @@ PATTERNS = (
     r"frequency_penalty|repetition_penalty|min_tokens|max_tokens|max_completion_tokens|length_penalty|"
     r"truncate_prompt_tokens|seed|stop|stop_token_ids|logit_bias|stream_options)['\"`]? (?:must|cannot|should|can "
     r"only|is not|has to)\b",
-    r"empty conversation|at least one message",
+    r"empty conversation|at least one message|Invalid type for ['\"`]?[\w.\[\]]+",
     r"max_tokens must be at least 1, got 0",
     r"invalid value for ['\"`]?(?!tool_choice)\w+",
     r"logit_bias .{0,40}(?:vocab|out of)",

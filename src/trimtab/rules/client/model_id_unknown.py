@@ -29,6 +29,7 @@ PATTERNS = (
     r"no model (?:named|called) [`'\"]?(?P<name>[\w./:@-]+)",
     r"issue with the selected model \((?P<name>[^)]+)\)",
     r"LLM Provider NOT provided.{0,120}model=(?P<name>\S+)",
+    r"model=(?P<name>vllm/\S+?)\)? .{0,60}No module named 'vllm'",  # LiteLLM's vllm/ runs vLLM itself
     r"model (?:did not exist|not supported by any provider|is not available)",
 )
 

@@ -28,7 +28,7 @@ ROUTES = re.compile(
 PATTERNS = (
     r"Method Not Allowed",
     r"/v1/(?:responses|messages|embeddings|rerank|score|audio/\w+)['\"]?,?\s+status_?code['\"]?: 40[45]",
-    r"Cannot (?:GET|POST|PUT) /\S*",
+    r"Cannot (?:GET|POST|PUT) /\S*|Invalid URL \((?:GET|POST|PUT) /",
     r"wire_api .{0,60}(?:not supported|no longer|unsupported)",
     r"(?:responses|messages|embeddings?) (?:api|endpoint) (?:is )?not (?:supported|available|implemented)",
 )
