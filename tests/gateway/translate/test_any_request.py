@@ -265,6 +265,18 @@ def test_a_spoilt_request_is_taken_or_refused(asks: bytes, speaks: str, data: st
     assert json.loads(body) if refused is None else (refused.status == 400 and refused.message)
 
 
+@pytest.mark.parametrize("depth", [*range(960, 1000, 2), 5000])
+def test_deep_nesting_is_taken_or_refused(depth: int) -> None:
+    deep = '{"a":' * depth + "1" + "}" * depth
+    turn = '{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":' + deep + "}]}"
+    translation = between(b"/messages", frozenset({"chat"}))
+    assert translation is not None
+    tools = '[{"name":"f","input_schema":' + deep + "}]"
+    asked = '{"model":"m","max_tokens":5,"messages":[' + turn + '],"tools":' + tools + "}"
+    body, refused = tried(lambda: translation.request(asked.encode()))
+    assert body if refused is None else refused.status == 400
+
+
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{", b"\xff", b'{"model":"m"}', b'{"a":' * 2000, b'"\\ud800"'])
 @pytest.mark.parametrize(("asks", "speaks"), [*PAIRS, (b"/messages/count_tokens", "tokenize")])
 def test_what_is_no_request(asks: bytes, speaks: str, body: bytes) -> None:

@@ -321,3 +321,11 @@ def test_responses_over_two_translations(server: Serve) -> None:
     fault = b'{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}'
     with pytest.raises(openai.RateLimitError, match="slow down"):
         client(server(fault, speaks="messages", status=429)).responses.create(model="demo", input="Hello")
+
+
+def test_bytes_of_a_back_end_that_are_no_text() -> None:
+    begins = {"type": "tool_use", "id": "a", "name": "f", "input": {"city": "X"}}
+    said = (begun() + block(0, begins) + ended("tool_use")).replace(b"X", b"\xff")
+    found = chunks(translated(b"/chat/completions", "messages", said, ASKED))
+    arguments = [c["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"] for c in found[1:3]]
+    assert arguments == ["", '{"city": "\ufffd"}']

@@ -19,6 +19,7 @@ from trimtab.gateway.translate.translation import (
     read_answer,
     required,
     unsupported,
+    write,
 )
 
 PATH = b"/chat/completions"
@@ -55,7 +56,7 @@ class ChatToMessages:
             raise unsupported("logprobs", "this model's back end does not tell them")
         self._tells_usage = bool(asked.stream_options and asked.stream_options.include_usage)
         fields = kept(body, TRANSLATED, KEPT, DROPPED | without_effect(present(body)))
-        return msgspec.json.encode({**fields, **_asked(asked)})
+        return write({**fields, **_asked(asked)})
 
     def answer(self, body: bytes) -> bytes:
         """See Translation."""

@@ -10,7 +10,7 @@ from trimtab.gateway.routes import Stream
 from trimtab.gateway.translate import chat, responses
 from trimtab.gateway.translate.chat_messages import without_effect
 from trimtab.gateway.translate.responses_as_chat import ResponsesAsChat, completion
-from trimtab.gateway.translate.translation import error_for, kept, present, read, read_answer, unsupported
+from trimtab.gateway.translate.translation import error_for, kept, present, read, read_answer, unsupported, write
 
 PATH = b"/chat/completions"
 TRANSLATED = frozenset(chat.Request.__struct_fields__)
@@ -41,7 +41,7 @@ class ChatToResponses:
             raise unsupported("logprobs", "they are not carried over")
         self._tells_usage = bool(asked.stream_options and asked.stream_options.include_usage)
         fields = kept(body, TRANSLATED, KEPT, DROPPED | without_effect(present(body)))
-        return msgspec.json.encode({**fields, **_asked(asked)})
+        return write({**fields, **_asked(asked)})
 
     def answer(self, body: bytes) -> bytes:
         """See Translation. Refused with the back end's own words where it answers that it failed."""

@@ -42,8 +42,12 @@ def completion(answer: messages.Answer) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _text(raw: msgspec.Raw) -> str:
+    return bytes(raw).decode("utf-8", "replace")  # what is skipped is not checked to be UTF-8
+
+
 def _call(block: messages.Said) -> dict[str, Any]:
-    arguments = bytes(block.input).decode() or "{}"
+    arguments = _text(block.input) or "{}"
     return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": arguments}}
 
 
@@ -114,7 +118,7 @@ class MessagesAsChat(EventStream):
             function = {"name": begun.name, "arguments": ""}
             out.append(self._call(found.index, {"id": begun.id, "type": "function", "function": function}))
             if bytes(begun.input) not in (b"", b"{}", b"null"):
-                out.append(self._call(found.index, {"function": {"arguments": bytes(begun.input).decode()}}))
+                out.append(self._call(found.index, {"function": {"arguments": _text(begun.input)}}))
         elif delta is not None and delta.partial_json and found.index in self._calls:
             out.append(self._call(found.index, {"function": {"arguments": delta.partial_json}}))
         else:

@@ -13,7 +13,7 @@ import msgspec
 from trimtab.gateway.routes import Stream
 from trimtab.gateway.translate import chat, messages
 from trimtab.gateway.translate.chat_as_messages import ChatAsMessages, message
-from trimtab.gateway.translate.translation import error_for, kept, read, read_answer, required, unsupported
+from trimtab.gateway.translate.translation import error_for, kept, read, read_answer, required, unsupported, write
 
 PATH = b"/messages"
 TRANSLATED = frozenset(messages.Request.__struct_fields__)
@@ -44,7 +44,7 @@ class MessagesToChat:
         if asked.max_tokens is None:
             raise required("max_tokens")
         fields = kept(body, TRANSLATED, KEPT, DROPPED)
-        return msgspec.json.encode({**fields, **asked_of_chat(asked), **_sampling(asked)})
+        return write({**fields, **asked_of_chat(asked), **_sampling(asked)})
 
     def answer(self, body: bytes) -> bytes:
         """See Translation."""
@@ -72,7 +72,7 @@ class CountTokens:
         wanted: dict[str, Any] = {name: found[name] for name in ("model", "messages", "tools") if name in found}
         if "chat_template_kwargs" in templates:
             wanted["chat_template_kwargs"] = templates["chat_template_kwargs"]
-        return msgspec.json.encode(wanted)
+        return write(wanted)
 
     def answer(self, body: bytes) -> bytes:
         """See Translation."""
@@ -187,7 +187,7 @@ def _assistant(blocks: list[messages.Block], where: str) -> dict[str, Any]:
         elif isinstance(block, messages.Thinking):
             thought[block.signature if block.signature in _REASONING_FIELDS else "reasoning"] += block.thinking
         elif isinstance(block, messages.ToolUse):
-            arguments = msgspec.json.encode(block.input).decode()
+            arguments = write(block.input).decode()
             function = {"name": block.name, "arguments": arguments}
             calls.append({"id": block.id, "type": "function", "function": function})
         elif not isinstance(block, messages.RedactedThinking):

@@ -14,7 +14,16 @@ import msgspec
 from trimtab.gateway.routes import Stream
 from trimtab.gateway.translate import chat, responses
 from trimtab.gateway.translate.chat_as_responses import Called, ChatAsResponses, Echo, response
-from trimtab.gateway.translate.translation import error_for, kept, present, read, read_answer, required, unsupported
+from trimtab.gateway.translate.translation import (
+    error_for,
+    kept,
+    present,
+    read,
+    read_answer,
+    required,
+    unsupported,
+    write,
+)
 
 PATH = b"/responses"
 TRANSLATED = frozenset(responses.Request.__struct_fields__)
@@ -61,7 +70,7 @@ class ResponsesToChat:
         found: dict[str, Any] = {**fields, "model": asked.model, "messages": Messages(asked).out}
         found.update(_choice(asked.tool_choice, tools, names))
         found.update(_form(asked))
-        return msgspec.json.encode(found)
+        return write(found)
 
     def answer(self, body: bytes) -> bytes:
         """See Translation."""

@@ -124,6 +124,14 @@ def read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         raise Refused(400, "invalid_json", f"the body is no JSON: {error}") from None
 
 
+def write(body: object) -> bytes:
+    """A body for a back end. Refused 400 when what a caller nested is too deep."""
+    try:
+        return msgspec.json.encode(body)
+    except RecursionError:
+        raise Refused(400, "invalid_request", "the body is nested too deeply") from None
+
+
 def read_answer(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     """A back end's body. Refused 502 if it is none."""
     try:
