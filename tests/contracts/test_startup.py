@@ -26,7 +26,10 @@ COMMANDS = {
         ["doctor", WELL],
         HEAVY | {"trimtab.facts.model", "trimtab.plan", "trimtab.rules.lint", "trimtab.supervisor.registry"},
     ),
-    "doctor with a fix": (["doctor", FAILED], HEAVY | {"trimtab.supervisor.registry", "trimtab.rules.clients"}),
+    "doctor with a fix": (
+        ["doctor", FAILED],
+        HEAVY | {"tree_sitter", "trimtab.supervisor.registry", "trimtab.rules.clients"},
+    ),
 }
 REPORT = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
 RUN = REPORT + "from trimtab.__main__ import main; main()"

@@ -196,3 +196,20 @@ def test_continuations_of_other_shells(mark: str) -> None:
     command = only(text)
     assert [flag.name for flag in command.flags] == ["seed", "dtype"]
     assert apply_edits(text, command.edit_remove("seed")) == text.replace(f"  --seed 1 {mark}\r\n", "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        LaunchCommand.from_argv(
+            ["vllm", "serve", "org/m", "--port", "80", "--hf-overrides", '{"a": "it\'s"}'], {"A": "b c"}
+        ),
+        only("A='b c' vllm serve org/m --port 80 \\\n  --hf-overrides '{\"a\": \"it'\\''s\"}' # a comment\n"),
+    ],
+    ids=["argv", "shell"],
+)
+def test_a_launch_after_its_edits(command: LaunchCommand) -> None:
+    after = command.after([*command.edit_set("max-num-seqs", "8"), *command.edit_remove("port")])
+    assert after is not None
+    assert after.argv() == ["vllm", "serve", "org/m", "--hf-overrides", '{"a": "it\'s"}', "--max-num-seqs", "8"]
+    assert {name: use.value for name, use in after.env.items()} == {"A": "b c"}

@@ -8,7 +8,7 @@ from trimtab.cli.diagnosis import diagnosis_of
 from trimtab.cli.examination import Examination, Patient
 from trimtab.cli.format.doctor import finding_text
 from trimtab.cli.format.json import findings_value
-from trimtab.engine.command import LaunchCommand, apply_edits, read_commands
+from trimtab.engine.command import LaunchCommand
 from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.doctor import must_fail_again
@@ -70,15 +70,15 @@ def _step(
     """The one change that the finding's fix makes; or why it is not to be made."""
     if patient.heal == "off" or cause.fix is None or command is None or cause.rule.cause not in STEPPED:
         return None, None
-    new = read_commands(apply_edits(command.source.text, cause.fix.edits)).commands
-    changed = _changed(command, new[0]) if new else {}
-    if len(changed) != 1:
+    new = command.after(cause.fix.edits)
+    changed = _changed(command, new) if new else {}
+    if new is None or len(changed) != 1:
         return None, msg("its fix changes {count} parameters; a step changes one", count=len(changed))
     ((flag, (before, after)),) = changed.items()
     against = _against(flag, after, patient)
     if against is not None:
         return None, against
-    argv = (*failed.argv[: patient.program], *new[0].argv()[1:])
+    argv = (*failed.argv[: patient.program], *new.argv()[1:])
     why = msg(
         "--{flag} {before} -> {after}: {cause}",
         flag=flag,

@@ -191,6 +191,15 @@ class LaunchCommand(msgspec.Struct, frozen=True):
 
         return arguments.from_argv(argv, env or {}, arity)
 
+    def after(self, edits: Sequence[Edit]) -> LaunchCommand | None:
+        """The launch as these edits of its source leave it; None where they leave none."""
+        text = apply_edits(self.source.text, edits)
+        if self.form is not Form.ARGV:
+            return next(iter(read_commands(text).commands), None)
+        words = shlex.split(text)
+        env = dict(word.split("=", 1) for word in words[: len(self.env)])
+        return LaunchCommand.from_argv(words[len(env) :], env)
+
     def edit_set(self, name: str, value: str | None) -> list[Edit]:
         """Edits of the source that give the flag this value (None: the bare flag), or add it at the end.
 

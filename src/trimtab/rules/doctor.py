@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trimtab.engine.command import LaunchCommand, apply_edits, read_commands
-from trimtab.engine.flags import arity
+from trimtab.engine.command import LaunchCommand
 from trimtab.engine.logs import Log, LogFacts
 from trimtab.rules.causes import Cause
 from trimtab.rules.log.context import POSSIBLE, LogContext
@@ -143,9 +142,10 @@ def _checked(found: Reported, context: LogContext, *, guessed: bool) -> Reported
     """
     if found.fix is None or context.launch is None:
         return found
-    launch, text = context.launch, context.launch.command.source.text
-    after = _errors(apply_edits(text, found.fix.edits), launch, guessed=guessed)
-    if not after or after <= _errors(text, launch, guessed=guessed):
+    launch = context.launch
+    edited = launch.command.after(found.fix.edits)
+    after = _errors(edited, launch, guessed=guessed) if edited else set[str]()
+    if not after or after <= _errors(launch.command, launch, guessed=guessed):
         return found
     return msgspec.structs.replace(found, fix=None)
 
@@ -156,7 +156,7 @@ def _linted(findings: Sequence[Reported], context: LogContext) -> list[Reported]
     if not unknown or any(_names_a_cause(f) for f in findings) or context.launch is None:
         return []
     launch = context.launch
-    found = [f for f in _findings(launch.command.source.text, launch, launch.gpus) if f.severity is Severity.ERROR]
+    found = [f for f in _findings(launch.command, launch, launch.gpus) if f.severity is Severity.ERROR]
     return [
         msgspec.structs.replace(f, severity=Severity.WARNING, confidence=POSSIBLE, line=None, column=None)
         for f in found
@@ -167,19 +167,18 @@ def _names_a_cause(found: Reported) -> bool:
     return found.severity is Severity.ERROR and found.rule.name != FALLBACK
 
 
-def _errors(text: str, launch: CommandContext, *, guessed: bool) -> set[str]:
+def _errors(command: LaunchCommand, launch: CommandContext, *, guessed: bool) -> set[str]:
     gpus = launch.gpus
     if guessed and gpus is not None:
-        ranks = ranks_of(read_commands(text, None, arity).commands)
-        gpus = msgspec.structs.replace(gpus, members=((ranks, gpus.gpu),))
-    return {f.rule.code for f in _findings(text, launch, gpus) if f.severity is Severity.ERROR}
+        gpus = msgspec.structs.replace(gpus, members=((ranks_of(command), gpus.gpu),))
+    return {f.rule.code for f in _findings(command, launch, gpus) if f.severity is Severity.ERROR}
 
 
-def _findings(text: str, launch: CommandContext, gpus: GpuSet | None) -> tuple[Reported, ...]:
-    from trimtab.rules.lint import LintFacts, lint
+def _findings(command: LaunchCommand, launch: CommandContext, gpus: GpuSet | None) -> tuple[Reported, ...]:
+    from trimtab.rules.lint import LintFacts, judge
 
     facts = LintFacts(vllm=launch.version, gpus=gpus, host_gib=launch.host_gib, model_of=lambda command: launch.model)
-    return lint(text, facts=facts).report.findings
+    return judge(command, facts).findings
 
 
 def _ranked(findings: Iterable[Reported], log: Log) -> list[Reported]:

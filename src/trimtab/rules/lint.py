@@ -85,6 +85,11 @@ def lint(
     return Linted(once, reading.problems, reading.commands, version, tuple(notes.values()))
 
 
+def judge(command: LaunchCommand, facts: LintFacts) -> Report:
+    """One launch that was read already, judged."""
+    return run(registry.rules(Subject.COMMAND), context_of(command, facts))
+
+
 def is_broken(command: LaunchCommand, problems: Sequence[Problem]) -> bool:
     """Whether a part of the command itself cannot be read (a quote that is never closed)."""
     end, data = command.span.end, command.source.data

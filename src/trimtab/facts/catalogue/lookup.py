@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -19,8 +19,8 @@ from trimtab.facts.model import ModelFacts, read_model
 from trimtab.messages import msg
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """One model: its ids (the first is the usual one), config keys, and where they are from.
+class Entry(msgspec.Struct, frozen=True, dict=True, rename={"written": "config"}):
+    """One model: its ids (the first is the usual one), config keys as `written`, and where they are from.
 
     `parameters`: the publisher's count, where known; a check on the reader. `without_template`: those of the ids whose
     repository holds no chat template (public reports; base models of families known for it); the others are taken to
@@ -28,11 +28,16 @@ class Entry(msgspec.Struct, frozen=True):
     """
 
     ids: tuple[str, ...]
-    config: dict[str, Any]
+    written: msgspec.Raw
     source: str
     confidence: Literal["high", "medium", "low"]
     parameters: int | None = None
     without_template: tuple[str, ...] = ()
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The keys of its config.json; read when somebody asks, since a look-up wants one of all models."""
+        return msgspec.json.decode(self.written, type=dict[str, Any])
 
 
 class _Family(msgspec.Struct):

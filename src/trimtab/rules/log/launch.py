@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trimtab.engine.command import LaunchCommand
@@ -52,11 +51,11 @@ def _spelt(flag: str, value: object) -> list[str]:
     return [f"--{flag}={text}"] if text.startswith("-") else [f"--{flag}", text]
 
 
-def ranks_of(commands: Sequence[LaunchCommand]) -> int:
-    """How many cards the first of these launches takes."""
+def ranks_of(command: LaunchCommand) -> int:
+    """How many cards the launch takes."""
     ranks = 1
     for flag in ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"):
-        value = commands[0].get(flag) if commands else None
+        value = command.get(flag)
         ranks *= int(value) if value and value.isdecimal() else 1
     return max(ranks, 1)
 
