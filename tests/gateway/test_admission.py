@@ -132,7 +132,7 @@ def test_budgets_of_a_day_and_a_month() -> None:
     with pytest.raises(Limited, match="used up: 100 tokens a day") as limited:
         enter(key)
     assert (limited.value.code, limited.value.wait_s) == ("insufficient_quota", 43200)
-    key.take_off()
+    key.take_off(100, 0.0)
     key.land()
     key.book(Spent(day_tokens=0, month_tokens=1000))
     with pytest.raises(Limited, match="1,000 tokens a month") as limited:
@@ -152,7 +152,7 @@ def test_a_budget_in_money() -> None:
 def test_what_is_in_no_batch_yet_counts_beside_the_books() -> None:
     key = Key("k", limits=Limits(tokens_per_day=100))
     key.spend(40, 0.0)
-    key.take_off()
+    key.take_off(40, 0.0)
     key.spend(10, 0.0)
     assert key.left_tokens == 50
     key.land()

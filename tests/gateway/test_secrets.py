@@ -53,6 +53,10 @@ def ask(running: Gateway, model: str, key: str) -> tuple[int, bytes]:
     return status, answer
 
 
+def listed(running: Gateway, key: str) -> bool:
+    return running.ask("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"})[0] == 200
+
+
 def sent(behind: BackEnd) -> str:
     """The key that the back end was sent last."""
     return behind.seen[-1][1]["authorization"].removeprefix("Bearer ")
@@ -103,13 +107,14 @@ def test_a_key_made_and_revoked_beside_a_running_gateway(tmp_path: Path) -> None
         (tmp_path / "their.key").write_text(FROM_FILE)
         with gateway(tmp_path, config, "--workers", "2", environ={"THEIR_KEY": FROM_VARIABLE}) as running:
             mine = keys(tmp_path, "create", "--label", "mine", "--limit", "requests_per_minute=10")
-            until(lambda: ask(running, "of-file", mine)[0] == 200, "the new key", 5)
+            until(lambda: all(listed(running, mine) for _ in range(12)), "the new key, by both workers", 5)
             answers = [ask(running, "of-file", mine) for _ in range(40)]
             assert {status for status, _ in answers} == {200, 429}
             assert answers[-1][0] == 429
             assert b"10 requests a minute" in answers[-1][1]
             keys(tmp_path, "revoke", "mine")
-            until(lambda: b"was revoked" in ask(running, "of-file", mine)[1], "the revocation", 5)
+            until(lambda: not any(listed(running, mine) for _ in range(12)), "the revocation, by both workers", 5)
+            assert b"was revoked" in ask(running, "of-file", mine)[1]
         [total] = json.loads(keys(tmp_path, "usage", "--by", "key", "--json"))["groups"]
     assert total["requests"] == sum(1 for entry in behind.seen if entry[0].endswith("/chat/completions"))
     assert total["prompt_tokens"] == 7 * total["requests"]

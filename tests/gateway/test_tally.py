@@ -46,10 +46,12 @@ def test_money_by_the_price_of_a_million_tokens() -> None:
     key = Key("k")
     add = Tally({"k": key}, {"m": Price(prompt=2.0, completion=10.0, cached=0.5)})
     add(record())
+    assert (key.fresh_tokens, key.flying_tokens) == (120, 0)
     [row] = add.take().values()
     money = (60 * 2.0 + 40 * 0.5 + 20 * 10.0) / 1e6
     assert sums(row)["money"] == pytest.approx(money)
-    assert (key.fresh_tokens, key.fresh_money) == (120, pytest.approx(money))
+    assert (key.fresh_tokens, key.fresh_money) == (0, 0.0)
+    assert (key.flying_tokens, key.flying_money) == (120, pytest.approx(money))
     add.price({"m": Price(prompt=1.0)})
     add(record())
     [row] = add.take().values()
@@ -69,3 +71,15 @@ def test_many_rows_become_hours_with_the_same_sums(monkeypatch: pytest.MonkeyPat
     days = folded(rows, 86400)
     assert sum(row[1] for row in days.values()) == 48 * 60 * 100
     assert {start % 86400 for start, *_ in days} == {0}
+
+
+def test_some_rows_may_be_taken_before_others() -> None:
+    key = Key("k")
+    add = Tally({"k": key})
+    for minute in range(5):
+        add.turn(MINUTE + minute * 60)
+        add(record())
+    first = add.take(2)
+    assert [start for start, *_ in first] == [MINUTE, MINUTE + 60]
+    assert (key.fresh_tokens, key.flying_tokens, len(add)) == (360, 240, 3)
+    assert len(add.take(10)) == 3

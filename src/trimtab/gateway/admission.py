@@ -175,10 +175,10 @@ class Key:
         self.left_tokens -= tokens
         self.left_money -= money
 
-    def take_off(self) -> None:
-        """What was spent lately goes into a batch."""
-        self.flying_tokens, self.fresh_tokens = self.flying_tokens + self.fresh_tokens, 0
-        self.flying_money, self.fresh_money = self.flying_money + self.fresh_money, 0.0
+    def take_off(self, tokens: int, money: float) -> None:
+        """So much of what was spent lately goes into a batch."""
+        self.fresh_tokens, self.flying_tokens = self.fresh_tokens - tokens, self.flying_tokens + tokens
+        self.fresh_money, self.flying_money = self.fresh_money - money, self.flying_money + money
 
     def land(self) -> None:
         """The store has the batch, and `book` tells what its books say since."""

@@ -24,6 +24,7 @@ SUMS = (
     "first_byte_s",
     "money",
 )
+PROMPT, COMPLETION, MONEY = (SUMS.index(name) for name in ("prompt_tokens", "completion_tokens", "money"))
 _SECONDS, _FIRST = len(SUMS), len(SUMS) + CLASSES
 _EMPTY = [0, 0, 0, 0, 0, 0.0, 0.0, 0.0] + [0] * (2 * CLASSES)
 
@@ -80,9 +81,16 @@ class Tally:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def take(self) -> Rows:
-        """All rows; they are the caller's from now on."""
-        taken, self._rows = self._rows, {}
+    def take(self, most: int | None = None) -> Rows:
+        """The oldest rows, at most so many: the caller's from now on, and no longer fresh at their keys."""
+        if most is None or len(self._rows) <= most:
+            taken, self._rows = self._rows, {}
+        else:
+            taken = {group: self._rows.pop(group) for group in list(self._rows)[:most]}
+        for (_, id, *_), row in taken.items():
+            key = self._keys.get(id)
+            if key is not None:
+                key.take_off(int(row[PROMPT] + row[COMPLETION]), row[MONEY])
         return taken
 
     def bound(self) -> None:

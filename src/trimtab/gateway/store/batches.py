@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -12,9 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from trimtab.gateway.admission import Share
 from trimtab.gateway.store import tables
 from trimtab.gateway.store.database import Writing
-from trimtab.gateway.tally import SUMS, Rows
-
-_PROMPT, _COMPLETION, _MONEY = (SUMS.index(n) for n in ("prompt_tokens", "completion_tokens", "money"))
+from trimtab.gateway.tally import COMPLETION, MONEY, PROMPT, Rows
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -26,14 +25,8 @@ class Batch(msgspec.Struct, frozen=True):
 
 def enrol(to: Writing, worker: str, name: str, batch: int = 0) -> bool:
     """Say that a worker is there and which batch it brings; False when the store has that batch already."""
-    workers = tables.workers
     row = {"id": worker, "name": name, "batch": batch, "seen": time.time(), "version": to.version}
-    said = _insert(to, workers).values(row)
-    said = said.on_conflict_do_update(
-        index_elements=[workers.c.id], set_={c: said.excluded[c] for c in ("batch", "seen", "version")},
-        where=workers.c.batch < said.excluded.batch if batch else None,
-    )  # fmt: skip
-    return to.connection.execute(said.returning(workers.c.id)).first() is not None
+    return to.connection.execute(_enrolling(_dialect(to), batch > 0), row).first() is not None
 
 
 def greet(to: Writing, worker: str) -> None:
@@ -52,7 +45,9 @@ def write(to: Writing, worker: str, name: str, batch: Batch) -> bool:
     if not enrol(to, worker, name, batch.number):
         return False
     add_usage(to, batch.rows)
-    _add(to, tables.spent, ("key_id", "period"), ("tokens", "money"), _spent(to, batch))
+    to.connection.execute(
+        _adding(_dialect(to), tables.spent, ("key_id", "period"), ("tokens", "money")), _spent(to, batch)
+    )
     return True
 
 
@@ -62,7 +57,7 @@ def add_usage(to: Writing, rows: Rows) -> None:
         dict(zip(tables.GROUP, group, strict=True)) | dict(zip(tables.COUNTS, row, strict=True))
         for group, row in sorted(rows.items())
     ]
-    _add(to, tables.usage, tables.GROUP, tables.COUNTS, named)
+    to.connection.execute(_adding(_dialect(to), tables.usage, tables.GROUP, tables.COUNTS), named)
 
 
 def tell(to: Writing, worker: str, shares: dict[str, Share]) -> None:
@@ -74,9 +69,7 @@ def tell(to: Writing, worker: str, shares: dict[str, Share]) -> None:
          "version": to.version}
         for key, share in sorted(shares.items())
     ]  # fmt: skip
-    said = _insert(to, tables.shares)
-    changed = {c: said.excluded[c] for c in ("minute", "share", "version")}
-    to.connection.execute(said.on_conflict_do_update(index_elements=["worker", "key_id"], set_=changed), rows)
+    to.connection.execute(_telling(_dialect(to)), rows)
 
 
 def periods(start: float) -> tuple[str, str]:
@@ -86,30 +79,51 @@ def periods(start: float) -> tuple[str, str]:
 
 
 def _spent(to: Writing, batch: Batch) -> list[dict[str, Any]]:
+    by_minute: dict[int, tuple[str, str]] = {}
     sums: dict[tuple[str, str], list[float]] = {}
     for (start, key, *_), row in batch.rows.items():
-        for period in periods(start):
+        for period in by_minute.get(start) or by_minute.setdefault(start, periods(start)):
             known = sums.setdefault((key, period), [0, 0.0])
-            known[0] += row[_PROMPT] + row[_COMPLETION]
-            known[1] += row[_MONEY]
+            known[0] += row[PROMPT] + row[COMPLETION]
+            known[1] += row[MONEY]
     return [
         {"key_id": key, "period": period, "tokens": int(tokens), "money": money, "version": to.version}
         for (key, period), (tokens, money) in sorted(sums.items())
     ]
 
 
-def _add(
-    to: Writing, table: sa.Table, group: tuple[str, ...], sums: tuple[str, ...], rows: list[dict[str, Any]]
-) -> None:
-    """Insert the rows, or add their sums to the rows that are there."""
-    said = _insert(to, table)
+def _dialect(to: Writing) -> str:
+    return to.connection.dialect.name
+
+
+# The statements are built once: building takes longer than running them.
+
+
+@cache
+def _adding(dialect: str, table: sa.Table, group: tuple[str, ...], sums: tuple[str, ...]) -> sa.Insert:
+    """Insert rows, or add their sums to the rows that are there."""
+    said = _insert(dialect, table)
     changed: dict[str, Any] = {name: table.c[name] + said.excluded[name] for name in sums}
     if "version" in table.c:
         changed["version"] = said.excluded.version
-    to.connection.execute(said.on_conflict_do_update(index_elements=list(group), set_=changed), rows)
+    return said.on_conflict_do_update(index_elements=list(group), set_=changed)
 
 
-def _insert(to: Writing, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
-    if to.connection.dialect.name == "sqlite":
-        return sqlite.insert(table)
-    return postgresql.insert(table)
+@cache
+def _telling(dialect: str) -> sa.Insert:
+    said = _insert(dialect, tables.shares)
+    changed = {name: said.excluded[name] for name in ("minute", "share", "version")}
+    return said.on_conflict_do_update(index_elements=["worker", "key_id"], set_=changed)
+
+
+@cache
+def _enrolling(dialect: str, with_batch: bool) -> Any:
+    workers = tables.workers
+    said = _insert(dialect, workers)
+    changed = {name: said.excluded[name] for name in ("batch", "seen", "version")}
+    newer = workers.c.batch < said.excluded.batch if with_batch else None
+    return said.on_conflict_do_update(index_elements=["id"], set_=changed, where=newer).returning(workers.c.id)
+
+
+def _insert(dialect: str, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)

@@ -45,7 +45,7 @@ class Changes(msgspec.Struct, frozen=True):
 def changes(store: Store, since: int, now: float, worker: str = "") -> Changes:
     """What was written after version `since`; of other workers than `worker`."""
     with store.reading() as connection:
-        version: int = connection.execute(sa.select(tables.clock.c.version)).scalar_one()
+        version: int = connection.execute(_VERSION).scalar_one()
         if version == since:
             return Changes(version)
         if version < since:  # the store was put back to an earlier state: everything may be other
@@ -67,9 +67,7 @@ def spent_now(store: Store, now: float) -> dict[str, Spent]:
 
 
 def _keys(connection: sa.Connection, since: int) -> tuple[KeyChange, ...]:
-    keys, plans = tables.keys, tables.plans
-    chosen = sa.select(keys, plans.c.limits.label("of_plan")).outerjoin(plans, plans.c.name == keys.c.plan)
-    rows = connection.execute(chosen.where(keys.c.version > since)).all()
+    rows = connection.execute(_KEYS, {"since": since}).all()
     texts = _texts(connection, [row.id for row in rows])
     return tuple(_key(row, texts.get(row.id, {})) for row in rows)
 
@@ -91,33 +89,42 @@ def _texts(connection: sa.Connection, ids: list[str]) -> dict[str, dict[bytes, f
 
 def _spent(connection: sa.Connection, since: int, now: float) -> dict[str, Spent]:
     day, month = periods(now)
-    spent = tables.spent
-    touched = sa.select(spent.c.key_id).where(spent.c.version > since)
-    chosen = sa.select(spent).where(spent.c.period.in_((day, month)), spent.c.key_id.in_(touched))
-    found: dict[str, dict[str, sa.Row[Any]]] = {}
-    for row in connection.execute(chosen):
-        found.setdefault(row.key_id, {})[row.period] = row
-    return {key: _sums(rows.get(day), rows.get(month)) for key, rows in found.items()}
-
-
-def _sums(day: sa.Row[Any] | None, month: sa.Row[Any] | None) -> Spent:
-    return Spent(
-        day.tokens if day else 0, month.tokens if month else 0, day.money if day else 0.0, month.money if month else 0.0
-    )
+    found: dict[str, list[float]] = {}
+    for id, period, tokens, money in connection.execute(_SPENT, {"since": since, "day": day, "month": month}):
+        sums = found.setdefault(id, [0, 0, 0.0, 0.0])
+        at = 0 if period == day else 1
+        sums[at], sums[at + 2] = tokens, money
+    return {id: Spent(int(sums[0]), int(sums[1]), sums[2], sums[3]) for id, sums in found.items()}
 
 
 def _shares(connection: sa.Connection, since: int, worker: str) -> dict[tuple[str, str], Share]:
-    shares = tables.shares
-    chosen = sa.select(shares).where(shares.c.version > since, shares.c.worker != worker)
-    return {(row.worker, row.key_id): _share.decode(row.share) for row in connection.execute(chosen)}
+    rows = connection.execute(_SHARES, {"since": since, "me": worker})
+    return {(other, id): _share.decode(share) for other, id, share in rows}
 
 
 def _workers(connection: sa.Connection, since: int, worker: str) -> tuple[str, ...]:
-    workers = tables.workers
-    chosen = sa.select(workers.c.id).where(workers.c.version > since, workers.c.id != worker)
-    return tuple(connection.execute(chosen).scalars())
+    return tuple(connection.execute(_WORKERS, {"since": since, "me": worker}).scalars())
 
 
 def _providers(connection: sa.Connection, since: int) -> bool:
-    chosen = sa.select(sa.exists().where(tables.providers.c.version > since))
-    return bool(connection.execute(chosen).scalar_one())
+    return connection.execute(_PROVIDERS, {"since": since}).first() is not None
+
+
+# Built once: building them takes longer than running them.
+_since: sa.BindParameter[int] = sa.bindparam("since")
+_me: sa.BindParameter[str] = sa.bindparam("me")
+_VERSION = sa.select(tables.clock.c.version)
+_KEYS = (
+    sa.select(tables.keys, tables.plans.c.limits.label("of_plan"))
+    .outerjoin(tables.plans, tables.plans.c.name == tables.keys.c.plan)
+    .where(tables.keys.c.version > _since)
+)
+_SPENT = sa.select(tables.spent.c.key_id, tables.spent.c.period, tables.spent.c.tokens, tables.spent.c.money).where(
+    tables.spent.c.period.in_((sa.bindparam("day"), sa.bindparam("month"))),
+    tables.spent.c.key_id.in_(sa.select(tables.spent.c.key_id).where(tables.spent.c.version > _since)),
+)
+_SHARES = sa.select(tables.shares.c.worker, tables.shares.c.key_id, tables.shares.c.share).where(
+    tables.shares.c.version > _since, tables.shares.c.worker != _me
+)
+_WORKERS = sa.select(tables.workers.c.id).where(tables.workers.c.version > _since, tables.workers.c.id != _me)
+_PROVIDERS = sa.select(tables.providers.c.name).where(tables.providers.c.version > _since).limit(1)

@@ -21,6 +21,7 @@ BUSY_S = 5.0  # that one transaction waits for another
 CONNECT_S = 3
 STATEMENT_MS = 5000
 _WRITES = "trimtab_writes"
+_RAISED = sa.update(clock).values(version=clock.c.version + 1).returning(clock.c.version)
 
 
 class Writing(msgspec.Struct, frozen=True):
@@ -44,9 +45,8 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """A transaction that writes; all others that write wait for its end."""
-        raised = sa.update(clock).values(version=clock.c.version + 1).returning(clock.c.version)
         with self._faults(), self._to_write() as connection, connection.begin():
-            yield Writing(connection, connection.execute(raised).scalar_one())
+            yield Writing(connection, connection.execute(_RAISED).scalar_one())
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:

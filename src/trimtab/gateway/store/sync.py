@@ -30,6 +30,7 @@ TICK_S = 0.4  # two of them and what the store takes are less than a second
 GREET_S = 1.0  # while others are there
 SILENT_S = 5.0  # after which a worker that said nothing counts as gone
 TIDY_S = 600.0
+MOST_ROWS = 2000  # in a batch: no transaction keeps the others waiting for long
 LAST_S = 8.0  # that the end waits for a store which cannot be reached
 
 
@@ -101,7 +102,8 @@ class Sync:
         end = time.monotonic() + LAST_S
         await self._step(last=True)
         while (self._flying is not None or len(self._tally)) and time.monotonic() < end:
-            await asyncio.sleep(TICK_S)
+            if not self.health.reachable:
+                await asyncio.sleep(TICK_S)
             await self._step(last=True)
         rows = [*self._tally.take().values(), *(self._flying.rows.values() if self._flying else ())]
         self.health.requests_lost = int(sum(row[0] for row in rows))
@@ -132,9 +134,7 @@ class Sync:
     def _tick(self, now: float, last: bool) -> Tick:
         if self._flying is None and len(self._tally):
             self._number += 1
-            self._flying = Batch(self._number, self._tally.take())
-            for key in self._spenders(self._flying):
-                key.take_off()
+            self._flying = Batch(self._number, self._tally.take(MOST_ROWS))
         moment, alone = time.monotonic(), not self._present()
         shares = {} if alone and not last else self._changed_shares()
         self._told = shares
