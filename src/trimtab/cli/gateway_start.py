@@ -18,6 +18,7 @@ from trimtab.gateway.store.database import open_store
 from trimtab.gateway.workers import Place, supervise
 
 KEY_VARIABLE, ADMIN_VARIABLE = "TRIMTAB_GATEWAY_KEY", "TRIMTAB_ADMIN_KEY"
+LIFELINE_VARIABLE = "TRIMTAB_GATEWAY_LIFELINE"  # a pipe of whoever started the gateway: it ends when the pipe does
 
 
 def start(setup: Setup, workers: int) -> int:
@@ -28,14 +29,15 @@ def start(setup: Setup, workers: int) -> int:
     scheme = "https" if config.tls_certificate else "http"
     open_store(config.store, setup.default_store).close()  # made and upgraded once, before there are workers
     told = shown.serving(f"{scheme}://{host}:{port}", sorted(config.models), workers, lang())
-    if workers == 1:
+    lifeline = os.environ.pop(LIFELINE_VARIABLE, None)
+    if workers == 1 and lifeline is None:
         run(lambda: Serving(setup, config, say, _first_keys()), sockets[0], lambda: print(told, flush=True))
         return 0
     numbers = Path(tempfile.mkdtemp(prefix="trimtab-gateway-"))
     try:
         supervise(
             sockets, lambda place: _work(setup, config, place, numbers), drain_s=config.drain, say=say,
-            all_ready=lambda: print(told, flush=True),
+            all_ready=lambda: print(told, flush=True), lifeline=int(lifeline) if lifeline is not None else None,
         )  # fmt: skip
     finally:
         shutil.rmtree(numbers, ignore_errors=True)

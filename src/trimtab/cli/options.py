@@ -215,3 +215,7 @@ PlanName = Annotated[str, typer.Argument(metavar="PLAN", help="A plan's name.")]
 ProviderName = Annotated[str, typer.Argument(metavar="NAME", help="As `key: {stored: NAME}` of a back end names it.")]
 FromVariable = Annotated[str | None, typer.Option("--from-env", help="The variable that holds the key.")]
 FromFile = Annotated[Path | None, typer.Option("--from-file", help="The file that holds the key alone.")]
+WithGateway = Annotated[
+    bool, typer.Option("--gateway", help="Start a gateway with it; the engine then listens on 127.0.0.1 alone.")
+]
+GatewayPort = Annotated[int, typer.Option("--gateway-port", min=1, max=65535, help="Port of --gateway, on --host.")]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from trimtab.bench.endpoint import Target
 from trimtab.bench.serverlog import LogSource
@@ -20,6 +20,9 @@ from trimtab.messages import Message, msg
 from trimtab.supervisor.launching import Event, LogSeen, Start, StateChanged, StillTaken, Unwritten
 from trimtab.supervisor.progress import Observer, Progress
 from trimtab.supervisor.states import STARTUP, WAITING, State
+
+if TYPE_CHECKING:
+    from trimtab.cli.up_gateway import Gateway
 
 _PHASES: dict[State, Message] = {
     State.STARTING: msg("starting vLLM"),
@@ -36,6 +39,7 @@ class Starting:
 
     def __init__(self, lang: str, context: int | None, *, check: bool) -> None:
         self._lang, self._context, self._check = lang, context, check
+        self.gateway: Gateway | None = None  # where clients ask instead of the server
         self._display: ExitStack | None = None
         self._show: Observer | None = None
         self._phase = msg("")
@@ -93,7 +97,8 @@ class Starting:
             print(as_text(outcome, self._lang), flush=True)
             found = {"verified": {c.name: c.passed for c in outcome.criteria}}
         if start.number == 0:
-            print(serving.connection(record, self._lang), flush=True)
+            shown = self.gateway.shown(record) if self.gateway is not None else record
+            print(serving.connection(shown, self._lang), flush=True)
         self._say(msg("serving; Ctrl-C ends it"))
         return found
 

@@ -6,7 +6,9 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import typer
@@ -39,6 +41,9 @@ from trimtab.supervisor.ports import require_address, require_free
 from trimtab.supervisor.stopping import stop_on_signals
 from trimtab.supervisor.supervisor import supervise
 
+if TYPE_CHECKING:
+    from trimtab.cli.up_gateway import Gateway
+
 LOOPBACK = "127.0.0.1"
 NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # ours, not the engine's
 
@@ -53,6 +58,7 @@ class Place(msgspec.Struct, frozen=True):
     share: bool
     force: bool = False
     api_key: str = ""  # "": the command's, the environment's or a new one
+    gateway: tuple[str, int] | None = None  # where one listens, in front of the engine
 
 
 def run(
@@ -83,6 +89,8 @@ def run(
     bounds: options.KeepBounds = None,
     pins: options.PinnedFlags = None,
     max_steps: options.MaxSteps = 3,
+    gateway: options.WithGateway = False,
+    gateway_port: options.GatewayPort = 8080,
 ) -> int:
     """Serve a model: plan, start vLLM, verify, print base URL, key and model id, and stay until Ctrl-C."""
     if demo and subject is not None:
@@ -92,6 +100,7 @@ def run(
         )
     chosen = _chosen(devices)
     place = _place(name, host, port, chosen, share=share, force=force)
+    place = _behind(place, gateway_port) if gateway else place
     keep = Keep(
         restart, max_restarts, drain, hang, log_size, listeners_of(on_event, webhook), self_heal,
         asked_bounds(bounds, context, concurrency), pins_of(pins, ctx.obj), max_steps,
@@ -128,6 +137,12 @@ def _place(
     return Place(name, host, port, devices, share, force)
 
 
+def _behind(place: Place, port: int) -> Place:
+    """The gateway takes the address that was asked for; the engine stays on this host."""
+    require_free(place.host, port)
+    return msgspec.structs.replace(place, host=LOOPBACK, gateway=(place.host, port))
+
+
 def _former(place: Place, recovered: Recovered) -> Place:
     """Name, address, cards and key of before, but for what the command line says."""
     memo = recovered.memo
@@ -139,6 +154,7 @@ def _former(place: Place, recovered: Recovered) -> Place:
         share=place.share,
         force=place.force,
         api_key=recovered.api_key,
+        gateway=place.gateway,
     )
 
 
@@ -177,7 +193,7 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
         host=host,
         port=port,
         name=place.name,
-        api_key=place.api_key or _key(launch.command),
+        api_key=place.api_key or (_new_key() if place.gateway else _key(launch.command)),
         choose=lambda claimed: _cards(launch, place, claimed),
     )
     starting = Starting(lang(), launch.context, check=check)
@@ -185,6 +201,7 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
         stop_on_signals() as stop,
         registry.claimed(dirs().state, wish) as record,
         watching(record, keep.listeners) as watch,
+        _gateway(place, launch, record) as starting.gateway,
         starting,
     ):
         if launch.plan is not None:
@@ -206,7 +223,7 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
 
 def _address(command: LaunchCommand, place: Place) -> tuple[str, int | None]:
     """The command's own --host and --port hold, unless `up` was told others."""
-    host, port = command.get("host"), place.port
+    host, port = (None if place.gateway else command.get("host")), place.port
     if port is None and (text := command.get("port")) is not None:
         port = _port(os.path.expandvars(text))
     return (os.path.expandvars(host) if host and place.host == LOOPBACK else place.host), port
@@ -223,7 +240,25 @@ def _port(text: str) -> int:
 
 def _key(command: LaunchCommand) -> str:
     """The command's key, else the environment's, else a new one."""
-    return command.get("api-key") or os.environ.get("VLLM_API_KEY") or f"sk-{secrets.token_urlsafe(24)}"
+    return _given_key(command) or _new_key()
+
+
+def _given_key(command: LaunchCommand) -> str | None:
+    return command.get("api-key") or os.environ.get("VLLM_API_KEY")
+
+
+def _new_key() -> str:
+    return f"sk-{secrets.token_urlsafe(24)}"
+
+
+def _gateway(place: Place, launch: Launch, record: ServerRecord) -> AbstractContextManager[Gateway | None]:
+    """The gateway that was asked for. A key that the command gives is the clients': the engine gets one of its own."""
+    if place.gateway is None:
+        return nullcontext()
+    from trimtab.cli.up_gateway import first_key, gateway_beside
+
+    home = registry.directory(dirs().state, record.name)
+    return gateway_beside(*place.gateway, _given_key(launch.command) or first_key(dirs().state), home)
 
 
 def _cards(launch: Launch, place: Place, claimed: Mapping[str, str]) -> tuple[str, ...]:

@@ -44,17 +44,21 @@ Serve = Callable[[Place], None]
 
 def supervise(
     sockets: Sequence[socket.socket], serve: Serve, *, drain_s: float, say: Callable[[Message], None],
-    all_ready: Callable[[], None],
+    all_ready: Callable[[], None], lifeline: int | None = None,
 ) -> None:  # fmt: skip
-    """Run one worker a socket until told to stop; `all_ready` is called once each served. HostError: they die."""
-    _Parent(sockets, serve, drain_s, say, all_ready).run()
+    """Run one worker a socket until told to stop; `all_ready` is called once each served. HostError: they die.
+
+    `lifeline`: a pipe whose end is a request to stop.
+    """
+    _Parent(sockets, serve, drain_s, say, all_ready, lifeline).run()
 
 
 class _Parent:
     def __init__(
         self, sockets: Sequence[socket.socket], serve: Serve, drain_s: float, say: Callable[[Message], None],
-        all_ready: Callable[[], None],
+        all_ready: Callable[[], None], lifeline: int | None,
     ) -> None:  # fmt: skip
+        self._lifeline = lifeline
         self._sockets, self._serve, self._drain_s, self._say, self._all_ready = (
             sockets, serve, drain_s, say, all_ready,
         )  # fmt: skip
@@ -86,8 +90,12 @@ class _Parent:
 
     def _watch(self, wake: int) -> None:
         while self._workers or (self._due and self._kill_at is None):
-            select.select([wake, self._hears], [], [], self._patience())
+            heard = [wake, self._hears] if self._lifeline is None else [wake, self._hears, self._lifeline]
+            ready, _, _ = select.select(heard, [], [], self._patience())
             self._hear()
+            if self._lifeline is not None and self._lifeline in ready:
+                self._lifeline = None
+                self._signalled(signal.SIGTERM)
             for number in _read(wake):
                 self._signalled(number)
             self._reap()
@@ -117,8 +125,8 @@ class _Parent:
         status = 1
         try:
             signal.set_wakeup_fd(-1)
-            os.close(self._ends)
-            os.close(self._hears)
+            for fd in (self._ends, self._hears, *((self._lifeline,) if self._lifeline is not None else ())):
+                os.close(fd)
             for other, listening in enumerate(self._sockets):
                 if other != number:
                     listening.close()
