@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,6 +100,7 @@ class Load:
         given = (port, cell.mode, cell.connections, warm_s, seconds, model, key, cell.rate, cell.chunks, cell.every_us)
         command = on_core(CLIENT_CORE, [str(compiled("client")), *map(str, given)])
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._last = ""
 
     @property
     def pid(self) -> int:
@@ -107,17 +109,22 @@ class Load:
 
     def wait_for(self, word: str) -> bool:
         """Read up to the line that begins with `word`; False when the client ended without it."""
-        assert self._process.stdout is not None
-        return any(line.startswith(word) for line in self._process.stdout)
+        return any(line.startswith(word) for line in self._lines())
 
     def result(self) -> dict[str, Any]:
         """The client's own figures, at its end."""
-        assert self._process.stdout is not None
-        rest = self._process.stdout.read()
-        if self._process.wait() != 0 or not rest.strip():
-            raise RuntimeError(f"the load client failed ({self._process.returncode}): {rest}")
-        found: dict[str, Any] = json.loads(rest.strip().splitlines()[-1])
+        for _ in self._lines():
+            pass
+        if self._process.wait() != 0 or not self._last.startswith("{"):
+            raise RuntimeError(f"the load client failed ({self._process.returncode}): {self._last}")
+        found: dict[str, Any] = json.loads(self._last)
         return found
+
+    def _lines(self) -> Iterator[str]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._last = line
+            yield line
 
 
 def measure(

@@ -141,10 +141,18 @@ def gateway(port: int, back_ends: tuple[int, int], place: Path, _: Path, trimtab
     }  # fmt: skip
     path = place / "gateway.yaml"
     path.write_text(json.dumps(config))  # YAML too
-    environ = {"TRIMTAB_GATEWAY_KEY": MASTER_KEY}
-    environ |= {f"XDG_{kind.upper()}_HOME": str(place / kind) for kind in ("data", "state", "config")}
+    environ = {f"XDG_{kind.upper()}_HOME": str(place / kind) for kind in ("data", "state", "config")}
+    limits = ("models=bench", "requests_per_minute=100000000", "tokens_per_minute=100000000000", "concurrency=100000",
+              "tokens_per_month=1000000000000000")  # fmt: skip
+    made = subprocess.run(
+        [program, "keys", "create", "--label", "bench", "--config", str(path), "--json",
+         *(word for limit in limits for word in ("--limit", limit))],
+        capture_output=True, text=True, env={**os.environ, **environ}, check=False,
+    )  # fmt: skip
+    if made.returncode != 0:
+        raise Missing(f"trimtab keys create: {made.stderr}")
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
-    return Command([program, "gateway", "--config", str(path)], environ, MASTER_KEY, version)
+    return Command([program, "gateway", "--config", str(path)], environ, json.loads(made.stdout)["text"], version)
 
 
 def nginx(port: int, back_ends: tuple[int, int], place: Path, _: Path) -> Command:
