@@ -42,6 +42,7 @@ from trimtab.gateway.usage import Record
 from trimtab.messages import Message, msg
 
 COLLECT_AFTER = 20_000  # new containers: a request leaves no cycle behind, so there is little to be found
+GIVE_WAY_S = 0.0002  # for which a thread that writes to the store may keep the loop from running: 5 ms by default
 Say = Callable[[Message], None]
 LOOK_S = 1.0  # between two looks at the servers of this host
 TELL_S = 0.5  # between two looks of the workers at each other's numbers
@@ -264,6 +265,7 @@ def run(
         gc.collect()
         gc.freeze()  # what is there from the start stays: it need not be looked through again and again
         gc.set_threshold(COLLECT_AFTER)
+        sys.setswitchinterval(GIVE_WAY_S)
         await made.run(listening, ready, parent)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
