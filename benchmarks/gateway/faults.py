@@ -226,7 +226,7 @@ def run(place: Path, options: argparse.Namespace) -> tuple[list[Outcome], list[d
         gateway.wait(30)
         gateway.communicate()
         back.communicate("")
-    return outcomes, trimtab("keys", "usage", "--by", "model,status")["rows"], seconds
+    return outcomes, trimtab("keys", "usage", "--by", "model,status")["groups"], seconds
 
 
 if __name__ == "__main__":

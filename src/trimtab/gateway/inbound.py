@@ -11,7 +11,7 @@ from typing import cast
 
 import httptools
 
-from trimtab.gateway.request import REASONS, Answering, Refused, Request, lowered
+from trimtab.gateway.request import LOWER, REASONS, Answering, Refused, Request, lowered
 
 MAX_HEAD = 64 << 10  # bytes of request line and headers together
 MAX_HEADERS = 100
@@ -29,6 +29,7 @@ RefusalBody = Callable[[bytes, Refused, bytes], bytes]
 _TWICE_REFUSED = frozenset(
     {b"host", b"content-length", b"transfer-encoding", b"authorization", b"x-api-key", b"content-type"}
 )
+_LOOKED_AT = frozenset({b"upgrade", b"transfer-encoding", b"content-encoding", b"expect"})  # most requests have none
 
 
 class Inbound(asyncio.Protocol):
@@ -51,7 +52,8 @@ class Inbound(asyncio.Protocol):
         self._answering: Answering | None = None
         self._refused: Refused | None = None
         self._closing = False
-        self._chunked = self._in_body = False
+        self._chunked = False
+        self._out: list[bytes] = []  # written once all that came in was read: see `_write`
         self._draining = False
         self._eof = False  # whether the client has sent all that it will
         self._probe = b""
@@ -64,6 +66,7 @@ class Inbound(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(HIGH_WATER)
+        self._soon = asyncio.get_running_loop().call_soon
         peer = transport.get_extra_info("peername")
         self.peer = peer[0] if isinstance(peer, tuple) else ""
         self._connections.add(self)
@@ -87,6 +90,7 @@ class Inbound(asyncio.Protocol):
             return False
         self._eof = True
         if self._head or not self.sent_bytes:
+            self._flush()
             transport.write(CONTINUE)  # a client that reads must take an interim answer; one that is gone resets
         elif self._probe:
             self.send(self._probe)
@@ -124,7 +128,7 @@ class Inbound(asyncio.Protocol):
     def on_message_begin(self) -> None:
         self._request = request = Request()
         self._headers = request.headers
-        self._url, self._pieces, self._in_body = b"", [], False
+        self._url, self._pieces = b"", []
         self._head_size = self._body_size = 0
         self.since = time.monotonic()
 
@@ -138,21 +142,19 @@ class Inbound(asyncio.Protocol):
         self._head_size += len(name) + len(value) + 4
         if self._head_size > MAX_HEAD:
             raise Refused(431, "headers_too_large", f"more than {MAX_HEAD} bytes of headers")
-        if self._in_body:  # a trailer says nothing that is acted on
-            return
-        name = lowered(name)
+        name = LOWER.get(name) or lowered(name)
         headers = self._headers
-        if name in headers:
-            if name in _TWICE_REFUSED:
-                raise Refused(400, "header_given_twice", f"the header {name.decode('latin-1')} is given twice")
-            return
-        headers[name] = value
-        if len(headers) > MAX_HEADERS:
-            raise Refused(431, "too_many_headers", f"more than {MAX_HEADERS} headers")
+        if name not in headers:
+            headers[name] = value
+        elif name in _TWICE_REFUSED:
+            raise Refused(400, "header_given_twice", f"the header {name.decode('latin-1')} is given twice")
 
     def on_headers_complete(self) -> None:
-        request, parser = self._reading, self._parser
-        headers = request.headers
+        request, parser = self._request, self._parser
+        assert request is not None  # llhttp calls on_message_begin first
+        headers, self._headers = request.headers, {}  # a trailer says nothing that is acted on
+        if len(headers) > MAX_HEADERS:
+            raise Refused(431, "too_many_headers", f"more than {MAX_HEADERS} headers")
         length = headers.get(b"content-length")
         if length is not None and (not length.isdigit() or int(length) > self._max_body):
             raise Refused(413, "request_too_large", f"a body of more than {self._max_body} bytes is not taken")
@@ -160,6 +162,16 @@ class Inbound(asyncio.Protocol):
         if version not in ("1.1", "1.0"):
             raise Refused(400, "malformed_request", "HTTP/1.1 and HTTP/1.0 are spoken here")
         request.old = version == "1.0"
+        if b"host" not in headers and not request.old:
+            raise Refused(400, "malformed_request", "HTTP/1.1 needs a Host header")
+        request.method = parser.get_method()
+        request.keep_alive = parser.should_keep_alive() and not request.old
+        if not _LOOKED_AT.isdisjoint(headers):
+            self._look_at(request, length)
+
+    def _look_at(self, request: Request, length: bytes | None) -> None:
+        """What few requests say of themselves."""
+        headers = request.headers
         if b"upgrade" in headers and (b"transfer-encoding" in headers or length not in (None, b"0")):
             # httptools takes no body from a request that asks for an upgrade: what follows would be read as a request
             raise Refused(501, "upgrade_not_supported", "a request with a body cannot ask for an upgrade")
@@ -167,14 +179,9 @@ class Inbound(asyncio.Protocol):
             length is not None or request.old or headers[b"transfer-encoding"].lower() != b"chunked"
         ):
             raise Refused(400, "malformed_request", "transfer-encoding can be chunked alone, without a content-length")
-        if b"host" not in headers and not request.old:
-            raise Refused(400, "malformed_request", "HTTP/1.1 needs a Host header")
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             coding = headers[b"content-encoding"].decode("latin-1")
             raise Refused(415, "content_encoding_not_supported", f"a body in {coding} is not taken: send it as it is")
-        request.method = parser.get_method()
-        request.keep_alive = parser.should_keep_alive() and not request.old
-        self._in_body = True
         if b"expect" in headers:
             self._expected(headers[b"expect"])
 
@@ -182,6 +189,7 @@ class Inbound(asyncio.Protocol):
         if what.lower() != b"100-continue":
             raise Refused(417, "expectation_not_met", "of expectations only 100-continue is known")
         if self._answered is None and self._transport is not None:
+            self._flush()
             self._transport.write(CONTINUE)
 
     def on_body(self, piece: bytes) -> None:
@@ -191,7 +199,8 @@ class Inbound(asyncio.Protocol):
         self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
-        request, self._request = self._reading, None
+        request, self._request = self._request, None
+        assert request is not None
         request.body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces = []
         path, _, request.query = self._url.partition(b"?")
@@ -206,11 +215,6 @@ class Inbound(asyncio.Protocol):
         self._waiting.append(request)
         if len(self._waiting) >= MAX_WAITING and self._transport is not None:
             self._transport.pause_reading()
-
-    @property
-    def _reading(self) -> Request:
-        assert self._request is not None  # llhttp calls on_message_begin first
-        return self._request
 
     def _answer(self, request: Request) -> None:
         self._answered, self._chunked, self.sent_bytes = request, False, 0
@@ -292,6 +296,7 @@ class Inbound(asyncio.Protocol):
         """Cut the connection: what was sent so far cannot be ended as it should."""
         self._closing = True
         self._answering = None
+        self._out.clear()
         if self._transport is not None:
             self._transport.abort()
 
@@ -307,13 +312,22 @@ class Inbound(asyncio.Protocol):
     def close(self) -> None:
         """Send what is waiting, then close."""
         self._closing = True
+        self._flush()
         if self._transport is not None:
             self._transport.close()
 
     def _write(self, data: bytes) -> None:
+        """Send once all that came in was read: the first of many answers then wakes a client, not each of them."""
         self.sent_bytes += len(data)
-        if self._transport is not None and not self._closing:
-            self._transport.write(data)
+        if not self._closing:
+            if not self._out:
+                self._soon(self._flush)
+            self._out.append(data)
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if out and self._transport is not None:
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def _refuse(self, refused: Refused) -> None:
         """Answer for the gateway itself; at once, or after the answer that is under way."""
@@ -328,6 +342,7 @@ class Inbound(asyncio.Protocol):
         head = b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
         self._write(head % (refused.status, REASONS.get(refused.status, "Status").encode(), len(body)) + body)
         self._closing = True
+        self._flush()
         self.since = time.monotonic()
         if self._transport is not None and self._transport.can_write_eof():
             self._transport.write_eof()  # what still comes is read and thrown away: see LINGER_S

@@ -11,7 +11,7 @@ from typing import Protocol, cast
 import httptools
 import msgspec
 
-from trimtab.gateway.request import lowered
+from trimtab.gateway.request import LOWER, lowered
 
 MAX_ANSWER_HEAD = 64 << 10
 HIGH_WATER = 1 << 20
@@ -135,7 +135,7 @@ class Outbound(asyncio.Protocol):
         self._head_size += len(name) + len(value) + 4
         if self._head_size > MAX_ANSWER_HEAD:
             raise ValueError("too many headers")
-        name = lowered(name)
+        name = LOWER.get(name) or lowered(name)
         if name not in OWN:
             self.headers.append((name, value))
         elif name == b"content-length":

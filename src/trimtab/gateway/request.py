@@ -24,16 +24,16 @@ class Answering(Protocol):
         """The client takes bytes slower than they come (True), or has caught up (False)."""
 
 
-_LOWER: dict[bytes, bytes] = {}
+LOWER: dict[bytes, bytes] = {}
 
 
 def lowered(name: bytes) -> bytes:
     """A header's name in lower case; the usual ones are looked up, which takes a fifth of the time."""
-    known = _LOWER.get(name)
+    known = LOWER.get(name)
     if known is None:
         known = name.lower()
-        if len(_LOWER) < 512:
-            _LOWER[name] = known
+        if len(LOWER) < 512:
+            LOWER[name] = known
     return known
 
 
