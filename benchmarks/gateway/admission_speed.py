@@ -1,4 +1,4 @@
-"""What one request costs in admission and books: find, enter, leave, record; and what a flush takes from the loop.
+"""What one request costs in admission and books, what a flush takes from the loop, how soon others hear of a change.
 
     python benchmarks/gateway/admission_speed.py [--json]
 
@@ -22,6 +22,7 @@ from trimtab.gateway.config import Price
 from trimtab.gateway.keytext import hash_of, minted
 from trimtab.gateway.limits import Limits
 from trimtab.gateway.store.database import open_store
+from trimtab.gateway.store.keys import Wish, change_key, create_key
 from trimtab.gateway.store.sync import Sync
 from trimtab.gateway.tally import Tally
 from trimtab.gateway.usage import Record
@@ -76,17 +77,18 @@ def request_us() -> dict[str, float]:
 
 
 async def _late_ms(rows: int, seconds: float) -> tuple[float, float]:
-    """How late a timer of 1 ms comes while flushes of so many rows go on: p99 and the latest."""
+    """How late a timer of 1 ms comes while flushes of so many rows go on (0: none): p99 and the latest."""
     with tempfile.TemporaryDirectory() as directory:
         keys = Keys()
         tally = Tally(keys.by_id)
         sync = Sync(open_store(None, Path(directory) / "store.db"), keys, tally)
         sync.load()
-        sync.begin()
+        if rows:
+            sync.begin()
         late: list[float] = []
         end = time.perf_counter() + seconds
         while (due := time.perf_counter() + 0.001) < end:
-            for n in range(rows // 400 + 1):
+            for n in range(rows // 400 + 1 if rows else 0):
                 tally(
                     Record(f"k{len(late) * 7 % rows + n}", "m", "b", "/chat/completions", 200, 1, 1, 0, 0.1, 0.1, True)
                 )
@@ -97,11 +99,36 @@ async def _late_ms(rows: int, seconds: float) -> tuple[float, float]:
     return late[int(len(late) * 0.99)], late[-1]
 
 
+async def heard_s(times: int) -> list[float]:
+    """How long after a key was changed in the store a gateway on it goes by the change."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "store.db"
+        keys = Keys()
+        sync = Sync(open_store(None, file), keys, Tally(keys.by_id))
+        beside = open_store(None, file)
+        id = create_key(beside, Wish("k")).key.id
+        sync.load()
+        sync.begin()
+        took: list[float] = []
+        for number in range(times):
+            await asyncio.sleep(0.1 + number % 7 * 0.05)  # at any moment between two ticks
+            change_key(beside, id, {"label": f"k{number}"})
+            begun = time.perf_counter()
+            while keys.by_id[id].label != f"k{number}":  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.002)
+            took.append(time.perf_counter() - begun)
+        await sync.end()
+        beside.close()
+    return sorted(took)
+
+
 def main() -> None:
     found: dict[str, float] = {f"{name}, us": value for name, value in request_us().items()}
-    for rows in (1, 100, 1000):
+    for rows in (0, 1, 100, 1000):
         p99, latest = asyncio.run(_late_ms(rows, 5.0))
         found |= {f"late with {rows} rows a flush, p99 ms": p99, f"late with {rows} rows a flush, latest ms": latest}
+    took = asyncio.run(heard_s(40))
+    found |= {"a change is heard of after, median s": took[20], "a change is heard of after, latest s": took[-1]}
     if "--json" in sys.argv:
         print(json.dumps(found))
         return

@@ -113,7 +113,7 @@ def test_quantiles_lie_within_the_classes(store: Store) -> None:
 def test_old_minutes_become_a_day_with_the_same_sums(store: Store) -> None:
     old = NOW - MINUTES_KEPT_S - 2 * 86400
     for number in range(1, 6):
-        sent(store, "w", batch(number, record(), record(), at=old + number * 60))
+        sent(store, "w", batch(number, record(), record(), at=old + number * 1800))
     sent(store, "w", batch(6, record(), at=NOW))
     before = used(store, ["key", "day"])
     tidy(store, NOW)
