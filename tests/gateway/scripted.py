@@ -54,6 +54,9 @@ def streamed(*pieces: Any) -> bytes:
     return STREAM_HEAD + b"".join(map(chunk, events(*pieces, b"[DONE]"))) + b"0\r\n\r\n"
 
 
+_STARTED: set[Scripted] = set()  # stopped at a test's end, however it ends: a loop with open connections does not close
+
+
 class Scripted:
     """`seen`: each request as it came, by its Content-Length. `script(n, request)`: the steps of the n-th answer."""
 
@@ -71,8 +74,10 @@ class Scripted:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
+        _STARTED.add(self)
 
     async def stop(self) -> None:
+        _STARTED.discard(self)
         self._server.close()
         for transport in list(self.open):
             transport.abort()
@@ -153,12 +158,15 @@ class Running:
         """What comes back on one connection, up to its end, or to a reset."""
         reader, writer = await self.send(data)
         found = b""
-        with suppress(ConnectionError):
+        try:
             while piece := await reader.read(1 << 16):
                 found += piece
-        writer.close()
-        with suppress(ConnectionError):
-            await writer.wait_closed()
+        except ConnectionError:
+            return found
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
         return found
 
     async def ask(self, body: Any = None, path: str = "/v1/chat/completions", *headers: str) -> Answer:
@@ -278,5 +286,20 @@ def _always(steps: Sequence[Step]) -> Script:
 
 def run(test: Any) -> Any:
     """Run a test's coroutine in the gateway's own loop."""
+
+    async def whole() -> Any:
+        try:
+            return await asyncio.wait_for(test, 20)
+        finally:
+            for back_end in list(_STARTED):
+                await back_end.stop()
+
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(asyncio.wait_for(test, 20))
+        return runner.run(whole())
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Let the loop go on until it is true."""
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110  (many things change it)
+            await asyncio.sleep(0.005)

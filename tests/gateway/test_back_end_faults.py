@@ -130,7 +130,7 @@ def test_an_answer_that_breaks_off(path: str, steps: list[Step], status: int) ->
     """A stream ends with an error event in its dialect and never with its last chunk; a body is cut short."""
 
     async def test() -> Answer:
-        async with one(steps) as (running, _):
+        async with one(steps, protocols=("chat", "messages", "responses")) as (running, _):
             found = await running.ask({"stream": status > 0}, path)
             assert not found.whole
             assert [r.status for r in running.records] == [status or (504 if steps[-1] is steps[0] else 502)]
@@ -291,9 +291,6 @@ def test_the_breaker_opens_lets_one_request_try_and_closes() -> None:
 
 def test_a_bound_on_the_whole() -> None:
     async def test() -> None:
-        async def flows(back_end: Scripted, stop: asyncio.Event) -> None:
-            await stop.wait()
-
         tick = [chunk(events(DELTA)[0])] * 3
         pauses = [asyncio.Event() for _ in range(40)]
         steps: list[Step] = [STREAM_HEAD]
@@ -305,7 +302,7 @@ def test_a_bound_on_the_whole() -> None:
                 await asyncio.sleep(0.1)
                 pause.set()
 
-        async with one(steps) as (running, _):
+        async with one(steps, protocols=("chat",)) as (running, _):
             pacing = asyncio.create_task(pace())
             found = await running.ask({"stream": True})
             pacing.cancel()

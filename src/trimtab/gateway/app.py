@@ -61,6 +61,7 @@ async def serve(
         for connected in list(connections):
             connected.drain()
         await connections.none_left()
+        await front.counting.settle()
     finally:
         server.close()
         sweeper.cancel()

@@ -24,6 +24,7 @@ _STATUS_LINES = {status: b"HTTP/1.1 %d %b" % (status, reason.encode()) for statu
 # Answers after which another target is asked, where there is one: the fault may be the back end's alone.
 RETRIED = frozenset({401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529})
 _FAILED = frozenset({502, 503, 504, 529})  # those that count against the back end
+_GENERATING = frozenset({"chat", "completions", "responses", "messages"})
 BUSY_S, MAX_BUSY_S = 1, 60  # for how long one that answered 429 is passed over: without and with Retry-After
 
 
@@ -31,14 +32,14 @@ class Exchange:
     """Asks one back end after the other until one answers, and passes its answer on."""
 
     __slots__ = (
-        "_asked", "_attempts", "_between", "_client", "_first_byte", "_flow", "_head", "_hedge", "_held",
+        "_asked", "_attempts", "_between", "_client", "_events", "_first_byte", "_flow", "_head", "_hedge", "_held",
         "_is_over", "_key", "_last", "_length", "_long", "_over_with", "_paused", "_request", "_route",
         "_served", "_status", "_streamed", "_tried", "_wait_s", "_won", "started",
     )  # fmt: skip
 
     def __init__(
         self, client: Inbound, request: Request, served: Served, key: Key, route: Route, between: Between,
-        asked: bodies.Asked, over: Callable[[Exchange, Record, bool], None], held: int, long: bool,
+        asked: bodies.Asked, over: Callable[[Exchange, Record, Target | None], None], held: int, long: bool,
     ) -> None:  # fmt: skip
         self._client, self._request, self._served, self._key = client, request, served, key
         self._route, self._between, self._asked, self._over_with = route, between, asked, over
@@ -46,6 +47,7 @@ class Exchange:
         self._tried: list[Target] = []
         self._won: Attempt | None = None  # whose answer is passed on
         self._flow: Flow | None = None
+        self._events: StreamUsage | None = None
         self._head: list[bytes] | None = None  # of the answer, until its first piece is there
         self._length = -1  # of the body, where it is known
         self._streamed = self._is_over = self._paused = False
@@ -173,7 +175,8 @@ class Exchange:
         if self._streamed:
             options = self._asked.stream_options
             hide = self._served.asks_usage and (options is None or not options.include_usage)
-            flow = StreamUsage(hide=hide and translation is None)
+            delta = b'"text":' if self._served.protocol == "completions" else b'"delta":'
+            flow = self._events = StreamUsage(hide=hide and translation is None, delta=delta)
             flow = flow if translation is None else Translated(flow, translation.stream())
         else:
             flow = BodyUsage()
@@ -307,24 +310,42 @@ class Exchange:
         self._is_over = True
         if self._hedge is not None:
             self._hedge.cancel()
+        won = self._won
+        estimated = self._estimated() if usage is None else None
         if self._attempts:
             for attempt in self._attempts:
                 attempt.stop()
             self._attempts.clear()
-        won, now = self._won, time.monotonic()
+        now = time.monotonic()
         name = self._tried[-1].back_end.name if self._tried else ""
         if won is not None:
             self._won = None  # it points back here: without a cycle the memory is free at once
             name = won.target.back_end.name
             won.stop()  # leaves; cuts the connection unless its answer was whole
-        told = usage or NOTHING
+        told = usage or estimated or NOTHING
         self._key.leave(time.time(), self._asked.model, told.prompt + told.completion, self._held, self._long)
         record = Record(
             self._key.id, self._route.name, name, self._served.name, self._status, told.prompt, told.completion,
             told.cached, now - self.started, self._first_byte, usage is not None, self._request.id.decode("latin-1"),
             self._client.peer,
         )  # fmt: skip
-        self._over_with(self, record, won is not None)
+        self._over_with(self, record, None if estimated is None else self._tried[-1])
+
+    def _estimated(self) -> Usage | None:
+        """What a request used of which no back end told it: its prompt by its bytes, its answer by its events."""
+        if self._served.protocol not in _GENERATING:
+            return None
+        if self._won is None:
+            sent = self._status == 499 and any(a.connection is not None for a in self._attempts)
+            return Usage(self._held) if sent else None
+        if self._status >= 400 and self._status != 499 and not self._streamed:
+            return None
+        return Usage(self._held, self._events.deltas if self._events is not None else 0)
+
+    @property
+    def body(self) -> bytes:
+        """Of the request."""
+        return self._request.body
 
 
 def _retry_after(headers: list[tuple[bytes, bytes]]) -> int | None:

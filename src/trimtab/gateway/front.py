@@ -11,12 +11,13 @@ import msgspec
 
 from trimtab.gateway import body as bodies
 from trimtab.gateway.admission import Keys, key_text
+from trimtab.gateway.counting import Counting
 from trimtab.gateway.exchange import Exchange
 from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.listing import entry, listing
 from trimtab.gateway.paths import SERVED, Served
 from trimtab.gateway.request import Answering, Refused, Request
-from trimtab.gateway.routes import Routes
+from trimtab.gateway.routes import Routes, Target
 from trimtab.gateway.usage import Ledger, Record
 
 # Answers what is not passed on (/admin, /metrics, /readyz ...). Refused 404 for a path that it does not know.
@@ -42,13 +43,17 @@ class Front:
     def __init__(self, keys: Keys, routes: Routes, ledger: Ledger, mounted: Mounted = nothing_mounted) -> None:
         self.keys, self.routes, self._ledger, self.mounted = keys, routes, ledger, mounted
         self.refused: Told = nobody_told
+        self.counting = Counting(ledger)
         self.live: set[Exchange] = set()
         self._ids = itertools.count(1)
         self._id_begins = b"req-%b-" % os.urandom(6).hex().encode()
 
-    def _ended(self, exchange: Exchange, record: Record, answered: bool) -> None:
+    def _ended(self, exchange: Exchange, record: Record, uncounted: Target | None) -> None:
         self.live.discard(exchange)
-        self._ledger(record)
+        if uncounted is None:
+            self._ledger(record)
+        else:
+            self.counting(record, exchange.body, uncounted)
 
     def __call__(self, request: Request, client: Inbound) -> Answering | None:
         given = request.headers.get(b"x-request-id", b"")

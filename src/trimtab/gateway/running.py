@@ -24,6 +24,7 @@ from trimtab.gateway.app import ClientBounds, serve
 from trimtab.gateway.config import Config
 from trimtab.gateway.fleet import Fleet
 from trimtab.gateway.front import Front
+from trimtab.gateway.health import Health
 from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.local import LocalServer, local_servers, with_local
 from trimtab.gateway.metrics import Metrics, quoted
@@ -31,6 +32,7 @@ from trimtab.gateway.mounted import Mounted
 from trimtab.gateway.operations import Operations
 from trimtab.gateway.provider_keys import secrets_of
 from trimtab.gateway.request import Refused, Request
+from trimtab.gateway.routes import Routes
 from trimtab.gateway.secret import Secret
 from trimtab.gateway.setup import Setup, load
 from trimtab.gateway.store.database import open_store
@@ -100,7 +102,8 @@ class Serving:
         if parent is not None:
             loop.add_reader(parent, self._orphaned, parent)
         self.sync.begin()
-        minding = [loop.create_task(self._tell()), loop.create_task(self._look())]
+        health = Health(self.fleet, self._routed)
+        minding = [loop.create_task(work) for work in (self._tell(), self._look(), health.run())]
         served = loop.create_task(serve(self.front, listening, self._stop, self._bounds))
         ready()
         try:
@@ -146,6 +149,9 @@ class Serving:
                     self._use(self.config)
                 except TrimtabError as error:
                     self._say(error.message)
+
+    def _routed(self, routes: Routes) -> None:
+        self.front.routes = routes
 
     def stop(self) -> None:
         """The first time: drain. The second: end now."""

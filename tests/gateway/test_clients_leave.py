@@ -1,0 +1,264 @@
+"""Clients that leave, read slowly, send slowly, end their side first, or send several requests at once."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+import struct
+import time
+
+import pytest
+
+from tests.gateway.scripted import (
+    STREAM_HEAD,
+    USAGE,
+    Answer,
+    Running,
+    Script,
+    Step,
+    answer,
+    chunk,
+    config,
+    events,
+    gateway,
+    one,
+    request,
+    run,
+    until,
+)
+from trimtab.gateway.app import ClientBounds
+
+DELTA = {"choices": [{"delta": {"content": "hi"}}]}
+BEGUN = STREAM_HEAD + chunk(events(DELTA)[0])
+CANCELLED_S = 0.05
+BIG = 50 << 20
+KEPT = request({"stream": True}, "/v1/chat/completions", "Connection: keep-alive")
+
+
+async def connected(port: int, data: bytes) -> socket.socket:
+    client = socket.socket()
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", port))
+    await loop.sock_sendall(client, data)
+    return client
+
+
+def leave(client: socket.socket, how: str) -> None:
+    if how == "reset":
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+PHASES: dict[str, list[Step]] = {
+    "before the head": [],
+    "inside the head": [b"HTTP/1.1 200 OK\r\nContent"],
+    "before a body": [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"],
+    "in a stream": [BEGUN],
+}
+
+
+@pytest.mark.parametrize("how", ["reset", "close"])
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_back_end_is_let_go_within_50_ms(phase: str, how: str) -> None:
+    async def test() -> None:
+        async with one(PHASES[phase], protocols=("chat",)) as (running, back_end):
+            client = await connected(running.port, KEPT)
+            await back_end.arrived.wait()
+            if phase == "in a stream":
+                await asyncio.get_running_loop().sock_recv(client, 1 << 16)
+            left = asyncio.get_running_loop().time()
+            leave(client, how)
+            await back_end.left.wait()
+            assert back_end.left_at - left < CANCELLED_S
+            await until(lambda: [r.status for r in running.records] == [499])
+
+    run(test())
+
+
+def test_a_client_of_http_1_0_that_leaves_is_noticed_too() -> None:
+    async def test() -> None:
+        async with one([], protocols=("chat",)) as (running, back_end):
+            client = await connected(running.port, KEPT.replace(b"HTTP/1.1", b"HTTP/1.0"))
+            await back_end.arrived.wait()
+            left = asyncio.get_running_loop().time()
+            client.close()
+            await back_end.left.wait()
+            assert back_end.left_at - left < CANCELLED_S
+
+    run(test())
+
+
+def test_leaving_while_the_back_end_is_dialed_ends_the_dialing() -> None:
+    """A listening socket whose queue is full lets a connection wait."""
+
+    async def test() -> None:
+        with socket.socket() as full:
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            port = full.getsockname()[1]
+            waiting = [await asyncio.open_connection("127.0.0.1", port)]
+            more = [socket.socket() for _ in range(3)]
+            for one_more in more:
+                one_more.setblocking(False)
+                one_more.connect_ex(("127.0.0.1", port))
+            async with gateway(config({"a": port})) as running:
+                client = await connected(running.port, KEPT)
+                await until(lambda: running.fleet.back_ends["a"].outstanding == 1)
+                left = time.monotonic()
+                client.close()
+                await until(lambda: running.fleet.back_ends["a"].outstanding == 0)
+                assert time.monotonic() - left < CANCELLED_S
+                assert [r.status for r in running.records] == [499]
+            for one_more in more:
+                one_more.close()
+            waiting[0][1].close()
+
+    run(test())
+
+
+def test_a_slow_reader_slows_the_back_end_and_memory_stays_flat() -> None:
+    async def test() -> None:
+        event = b"data: " + b"x" * (64 << 10) + b"\n\n"
+        steps: list[Step] = [STREAM_HEAD, *[chunk(event)] * (BIG // len(event)), b"0\r\n\r\n"]
+        async with one(steps, protocols=("chat",)) as (running, back_end):
+            client = await connected(running.port, KEPT)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            written = -1
+            while written != back_end.written:
+                written = back_end.written
+                await asyncio.sleep(0.1)
+            assert written < BIG / 2
+            found = 0
+            while piece := await asyncio.get_running_loop().sock_recv(client, 1 << 20):
+                found += len(piece)
+                if piece.endswith(b"0\r\n\r\n"):
+                    break
+            assert found > BIG * 0.99
+            assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 24 << 10  # KiB
+            client.close()
+
+    run(test())
+
+
+def test_leaving_while_the_answer_waits_for_a_slow_reader() -> None:
+    async def test() -> None:
+        steps: list[Step] = [STREAM_HEAD, *[chunk(b"data: " + b"x" * (1 << 20) + b"\n\n")] * 40]
+        async with one(steps, protocols=("chat",)) as (running, back_end):
+            client = await connected(running.port, KEPT)
+            written = -1
+            while written != back_end.written:
+                written = back_end.written
+                await asyncio.sleep(0.05)
+            left = asyncio.get_running_loop().time()
+            client.close()
+            await back_end.left.wait()
+            assert back_end.left_at - left < CANCELLED_S
+
+    run(test())
+
+
+@pytest.mark.parametrize("steps", [[answer()], [BEGUN, chunk(events(b"[DONE]")[0]) + b"0\r\n\r\n"]])
+def test_a_client_that_ends_its_side_first_gets_its_answer(steps: list[Step]) -> None:
+    async def test() -> None:
+        go = asyncio.Event()
+        async with one([go, *steps]) as (running, back_end):
+            reader, writer = await running.send(KEPT)
+            writer.write_eof()
+            await back_end.arrived.wait()
+            await asyncio.sleep(0.1)  # longer than the gateway looks whether the client is gone
+            go.set()
+            found = Answer(await reader.read())
+            assert (found.status, found.whole) == (200, True)
+            writer.close()
+
+    run(test())
+
+
+def test_pipelined_requests_are_answered_in_their_order() -> None:
+    async def test() -> None:
+        script: Script = lambda n, r: [answer({"n": n, "usage": USAGE})]  # noqa: E731
+        async with one(script) as (running, _):
+            kept = request(None, "/v1/chat/completions", "Connection: keep-alive")
+            found = await running.raw(kept * 11 + request())
+            assert [found.index(b'{"n": %d,' % n) for n in range(12)] == sorted(
+                found.index(b'{"n": %d,' % n) for n in range(12)
+            )
+            assert found.count(b"HTTP/1.1 200 OK") == 12
+            assert len(running.records) == 12
+
+    run(test())
+
+
+def test_http_1_0_gets_an_answer_without_chunks_and_a_closed_connection() -> None:
+    async def test() -> None:
+        async with one([BEGUN, chunk(events(b"[DONE]")[0]) + b"0\r\n\r\n"]) as (running, _):
+            found = Answer(await running.raw(KEPT.replace(b"HTTP/1.1", b"HTTP/1.0")))
+            assert "transfer-encoding" not in found.headers
+            assert found.headers["connection"] == "close"
+            assert found.body == b"".join(events(DELTA, b"[DONE]"))
+
+    run(test())
+
+
+async def slowly(running: Running, data: bytes) -> bytes:
+    reader, writer = await running.send(data)
+    try:
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+SLOW = ClientBounds(request_s=0.2, idle_s=0.2, max_body=1 << 20)
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60, -1])
+def test_a_request_that_never_ends_is_answered_408(cut: int) -> None:
+    async def test() -> None:
+        async with one([answer()], bounds=SLOW) as (running, back_end):
+            found = Answer(await slowly(running, request()[:cut]))
+            assert (found.status, found.json["error"]["code"]) == (408, "request_timeout")
+            assert back_end.seen == []
+
+    run(test())
+
+
+def test_a_silent_connection_is_closed() -> None:
+    async def test() -> None:
+        async with one([answer()], bounds=SLOW) as (running, _):
+            assert await slowly(running, b"") == b""
+
+    run(test())
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_over_the_limit_is_refused_and_the_client_reads_why(chunked: bool) -> None:
+    async def test() -> None:
+        async with one([answer()], bounds=SLOW) as (running, back_end):
+            head = request()[: request().index(b"Content-Length")]
+            body = b"x" * (4 << 20)
+            sent = b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+            if chunked:
+                sent = b"Transfer-Encoding: chunked\r\n\r\n" + chunk(body) + b"0\r\n\r\n"
+            found = Answer(await running.raw(head + sent))
+            assert (found.status, found.json["error"]["code"]) == (413, "request_too_large")
+            assert back_end.seen == []
+
+    run(test())
+
+
+def test_continue_is_said_before_a_body_that_is_taken_and_not_before_one_that_is_not() -> None:
+    async def test() -> None:
+        async with one([answer()], bounds=SLOW) as (running, _):
+            whole = request(None, "/v1/chat/completions", "Expect: 100-continue")
+            at = whole.index(b"\r\n\r\n") + 4
+            reader, writer = await running.send(whole[:at])
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            writer.write(whole[at:])
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+            writer.close()
+            large = whole[:at].replace(b"Content-Length: ", b"Content-Length: 9999999")
+            assert (await running.raw(large)).startswith(b"HTTP/1.1 413 ")
+
+    run(test())
