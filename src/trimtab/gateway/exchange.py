@@ -159,6 +159,8 @@ class Exchange:
         if target.level:
             lines.append(b"x-trimtab-fall-back: %b" % target.model.encode("latin-1", "replace"))
         self._streamed = kind.startswith(b"text/event-stream") or kind[:17].lower() == b"text/event-stream"
+        if self._streamed:
+            lines.append(b"x-accel-buffering: no")  # nginx passes events on as they come
         self._head, self._length = lines, connection.length
         self._flow = self._flow_of(attempt, connection.status, kind)
 

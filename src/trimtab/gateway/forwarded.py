@@ -5,6 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
+from trimtab.gateway.inbound import Inbound
+from trimtab.gateway.request import Request
+
+
+class Edge:
+    """What is done to every request first, where the configuration names proxies or origins."""
+
+    def __init__(self, proxies: Sequence[str], origins: Sequence[str]) -> None:
+        self._proxies = Proxies(proxies) if proxies else None
+        self._origins = Origins(origins) if origins else None
+
+    def __call__(self, request: Request, client: Inbound) -> bool:
+        """Name the client, allow its page; True when it was a browser's question that is answered herewith."""
+        headers = request.headers
+        if self._proxies is not None:
+            client.peer = self._proxies.client(client.address, headers.get(b"x-forwarded-for", b""))
+        origin = headers.get(b"origin")
+        if self._origins is None or origin is None:
+            return False
+        if request.method == b"OPTIONS" and b"access-control-request-method" in headers:
+            asked = headers.get(b"access-control-request-headers", b"")
+            client.whole(200, b"", extra=self._origins.preflight(origin, asked))
+            return True
+        request.extra = self._origins.lines(origin)
+        return False
+
 
 class Proxies:
     """The networks whose X-Forwarded-For is believed."""

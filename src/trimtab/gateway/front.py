@@ -28,6 +28,9 @@ MAX_ID = 128  # bytes of a client's own request id
 Told = Callable[[Request, Inbound, Refused], None]  # of a request that no back end was asked for
 
 
+Before = Callable[[Request, Inbound], bool]  # sees every request first; True when it has answered it
+
+
 def nothing_mounted(request: Request, client: Inbound) -> None:
     """There is no other path."""
     raise Refused(404, "not_found", f"there is no {request.path.decode('latin-1')} here")
@@ -44,6 +47,7 @@ class Front:
         self.keys, self.routes, self._ledger, self.mounted = keys, routes, ledger, mounted
         self.refused: Told = nobody_told
         self.counting = Counting(ledger)
+        self.before: Before | None = None
         self.live: set[Exchange] = set()
         self._ids = itertools.count(1)
         self._id_begins = b"req-%b-" % os.urandom(6).hex().encode()
@@ -58,6 +62,8 @@ class Front:
     def __call__(self, request: Request, client: Inbound) -> Answering | None:
         given = request.headers.get(b"x-request-id", b"")
         request.id = given if 0 < len(given) <= MAX_ID else self._id_begins + b"%d" % next(self._ids)
+        if self.before is not None and self.before(request, client):
+            return None
         served = SERVED.get(request.path)
         try:
             if served is None:

@@ -57,7 +57,8 @@ class Inbound(asyncio.Protocol):
         self._draining = False
         self._eof = False  # whether the client has sent all that it will
         self._probe = b""
-        self.peer = ""
+        self.address = ""  # of whoever connected
+        self.peer = ""  # of the client, which a proxy may have named
         self.since = time.monotonic()  # when the state that the sweep bounds began
         self.sent_bytes = 0
 
@@ -68,7 +69,7 @@ class Inbound(asyncio.Protocol):
         self._transport.set_write_buffer_limits(HIGH_WATER)
         self._soon = asyncio.get_running_loop().call_soon
         peer = transport.get_extra_info("peername")
-        self.peer = peer[0] if isinstance(peer, tuple) else ""
+        self.address = self.peer = peer[0] if isinstance(peer, tuple) else ""
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -148,6 +149,8 @@ class Inbound(asyncio.Protocol):
             headers[name] = value
         elif name in _TWICE_REFUSED:
             raise Refused(400, "header_given_twice", f"the header {name.decode('latin-1')} is given twice")
+        elif name == b"x-forwarded-for":  # each proxy may add a line of its own; the last word is what counts
+            headers[name] += b"," + value
 
     def on_headers_complete(self) -> None:
         request, parser = self._request, self._parser
@@ -236,6 +239,8 @@ class Inbound(asyncio.Protocol):
         self._chunked = chunked = chunked and self._answered is not None and not self._answered.old
         keep = self._answered is not None and self._answered.keep_alive and self._refused is None
         end = b"\r\n\r\n" if keep else b"\r\nConnection: close\r\n\r\n"
+        if self._answered is not None and self._answered.extra:
+            end = b"\r\n" + self._answered.extra[:-2] + end
         self._head = head + (b"\r\nTransfer-Encoding: chunked" if chunked else b"") + end
 
     def send(self, data: bytes) -> None:

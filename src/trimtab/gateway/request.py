@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 REASONS = {
-    200: "OK", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden", 404: "Not Found",
+    200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden",
+    404: "Not Found",
     405: "Method Not Allowed",
     408: "Request Timeout", 413: "Content Too Large", 414: "URI Too Long",
     415: "Unsupported Media Type", 417: "Expectation Failed", 422: "Unprocessable Content",
@@ -40,7 +41,7 @@ def lowered(name: bytes) -> bytes:
 class Request:
     """One whole request. `headers` holds the first value of each name, in lower case; names given twice are refused."""
 
-    __slots__ = ("body", "headers", "id", "keep_alive", "method", "old", "path", "query", "received")
+    __slots__ = ("body", "extra", "headers", "id", "keep_alive", "method", "old", "path", "query", "received")
 
     def __init__(self) -> None:
         self.method = b""
@@ -52,6 +53,7 @@ class Request:
         self.old = False  # HTTP/1.0, which knows no chunks
         self.received = 0.0  # monotonic seconds when it was whole
         self.id = b""
+        self.extra = b""  # header lines of its answer, each ending in CRLF
 
 
 class Refused(Exception):

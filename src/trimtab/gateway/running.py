@@ -23,6 +23,7 @@ from trimtab.gateway.admission import Key, Keys, key_text
 from trimtab.gateway.app import ClientBounds, serve
 from trimtab.gateway.config import Config
 from trimtab.gateway.fleet import Fleet
+from trimtab.gateway.forwarded import Edge
 from trimtab.gateway.front import Front
 from trimtab.gateway.health import Health
 from trimtab.gateway.inbound import Inbound
@@ -34,7 +35,7 @@ from trimtab.gateway.provider_keys import secrets_of
 from trimtab.gateway.request import Refused, Request
 from trimtab.gateway.routes import Routes
 from trimtab.gateway.secret import Secret
-from trimtab.gateway.setup import Setup, load
+from trimtab.gateway.setup import Setup, load, renew, tls_of
 from trimtab.gateway.store.database import open_store
 from trimtab.gateway.store.providers import master_key, provider_key
 from trimtab.gateway.store.sync import Sync
@@ -86,6 +87,7 @@ class Serving:
         self.operations = Operations(self.front, self.metrics, config, mounted if config.admin else None)
         self.front.mounted, self.front.refused = self.operations, self._refused
         self._bounds = ClientBounds()
+        self._tls = tls_of(config)
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._local: tuple[LocalServer, ...] = ()
         self._use(config)
@@ -104,7 +106,7 @@ class Serving:
         self.sync.begin()
         health = Health(self.fleet, self._routed)
         minding = [loop.create_task(work) for work in (self._tell(), self._look(), health.run())]
-        served = loop.create_task(serve(self.front, listening, self._stop, self._bounds))
+        served = loop.create_task(serve(self.front, listening, self._stop, self._bounds, tls=self._tls))
         ready()
         try:
             await self._until_ended(served)
@@ -222,6 +224,9 @@ class Serving:
                 self.fleet.learn(server.name, {model: {} for model in server.models})
         self.front.routes = self.fleet.routes
         self._tally.price({name: model.price for name, model in config.models.items() if model.price is not None})
+        if self._tls is not None and config.tls_certificate is not None:
+            renew(self._tls, config)
+        self.front.before = Edge(config.trusted_proxies, config.cors) if config.trusted_proxies or config.cors else None
         self._log_to(config.access_log)
         self.config = self.operations.config = config
         bounds = self._bounds

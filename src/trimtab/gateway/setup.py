@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -78,6 +79,29 @@ def _told(file: Path | None, wrong: Sequence[Finding]) -> Message:
     return msg("{file}, line {line}: {what}{more}", file=file, line=first.line, what=first.message,
                more=msg(" (and {n} more: trimtab gateway check {file})", n=len(wrong) - 1, file=file)
                if len(wrong) > 1 else "")  # fmt: skip
+
+
+def tls_of(config: Config) -> ssl.SSLContext | None:
+    """What the listening side speaks; None for plain HTTP. HostError when the files are of no use."""
+    if config.tls_certificate is None or config.tls_key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols(["http/1.1"])
+    renew(context, config)
+    return context
+
+
+def renew(context: ssl.SSLContext, config: Config) -> None:
+    """Take the files as they are now, for connections to come."""
+    certificate, key = str(config.tls_certificate), str(config.tls_key)
+    try:
+        context.load_cert_chain(certificate, key, password="")
+    except OSError as error:
+        raise HostError(
+            msg("{certificate} and {key} are no usable TLS files: {reason}", certificate=certificate, key=key,
+                reason=error.strerror or error),
+            hint=msg("trimtab gateway check says what is wrong with them."),
+        ) from error  # fmt: skip
 
 
 def listening_on(config: Config, *, shared: int = 1) -> list[socket.socket]:
