@@ -2,13 +2,17 @@
 
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from trimtab.gateway.checking import check
+from trimtab.gateway.config import Config
 from trimtab.gateway.reading import Finding, read
+from trimtab.gateway.reference import page
 
 TOP = Path(__file__).parents[2]
 BACK_END = "listen: 127.0.0.1:0\nback_ends:\n  here: {url: http://127.0.0.1:9}\n"
@@ -84,7 +88,24 @@ def test_a_fall_back_without_an_entry_is_a_warning() -> None:
     assert only.severity == "warning"
 
 
-def test_the_example_of_the_documentation_is_sound() -> None:
-    text = (TOP / "docs" / "examples" / "gateway.yaml").read_text()
+@pytest.mark.parametrize("name", ["gateway.yaml", "gateway-many.yaml"])
+def test_an_example_of_the_documentation_is_sound(name: str) -> None:
+    text = (TOP / "docs" / "examples" / name).read_text()
     keys = {"VLLM_API_KEY": "a", "CLOUD_API_KEY": "b"}
     assert found(text.replace("0.0.0.0:8080", "127.0.0.1:0"), keys) == ()
+
+
+def test_the_cluster_of_the_example_is_the_service_that_a_plan_writes() -> None:
+    words = ["plan", "Qwen/Qwen2.5-7B-Instruct", "--gpu", "A10", "-o", "k8s"]
+    done = subprocess.run([sys.executable, "-m", "trimtab", *words], capture_output=True, text=True, check=True)
+    services = [part for part in YAML(typ="safe").load_all(done.stdout) if part["kind"] == "Service"]
+    (service,) = services
+    address = f"http://{service['metadata']['name']}.default.svc:{service['spec']['ports'][0]['port']}/v1"
+    assert address in (TOP / "docs" / "examples" / "gateway-many.yaml").read_text()
+
+
+def test_the_reference_names_every_field() -> None:
+    text = (TOP / "docs" / "gateway-reference.md").read_text()
+    assert text == page()
+    for name in Config.__struct_fields__:
+        assert f"| `{name}` |" in text
