@@ -26,6 +26,7 @@ FAULTS = {
     "itself": ("models:\n  a: {targets: [{back_end: here}], fall_back: [a]}", 5, "leads back to it: a -> a", ""),
     "network": ("trusted_proxies: [10.0.0.300]", 4, "'10.0.0.300' does not appear to be", "10.0.0.0/8"),
     "origin": ("cors: [chat.example.com]", 4, "'chat.example.com' is no origin", "https://"),
+    "collector": ("otlp: host:4318", 4, "otlp: 'host:4318' is no URL", "http://HOST:4318"),
     "half of TLS": ("tls_certificate: cert.pem", 4, "tls_certificate stands alone", "TLS needs"),
     "TLS file": ("tls_certificate: /no/cert.pem\ntls_key: /no/key.pem", 4, "/no/cert.pem cannot be read", "Mend"),
     "log": ("access_log: /no/such/log", 4, "/no/such/log cannot be written", "directory"),

@@ -124,6 +124,9 @@ def _whole(config: Config) -> Iterator[Fault]:
     if (config.tls_certificate is None) != (config.tls_key is None):
         named = "tls_key" if config.tls_certificate is None else "tls_certificate"
         yield (named,), msg("{name} stands alone", name=named), msg("TLS needs tls_certificate and tls_key."), True
+    if config.otlp is not None and not config.otlp.startswith(("http://", "https://")):
+        what = msg("otlp: {text} is no URL of a collector", text=repr(config.otlp))
+        yield ("otlp",), what, msg("Write it as http://HOST:4318."), True
     if not config.back_ends and not config.models and not config.local:
         what = msg("there is nothing to serve: no back end, no model, and local is off")
         yield (), what, msg("Add an entry under back_ends, or set local: true."), True

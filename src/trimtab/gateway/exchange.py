@@ -329,7 +329,7 @@ class Exchange:
         record = Record(
             self._key.id, self._route.name, name, self._served.name, self._status, told.prompt, told.completion,
             told.cached, now - self.started, self._first_byte, usage is not None, self._request.id.decode("latin-1"),
-            self._client.peer,
+            self._client.peer, self._request.headers.get(b"traceparent", b"").decode("latin-1"),
         )  # fmt: skip
         self._over_with(self, record, None if estimated is None else self._tried[-1])
 

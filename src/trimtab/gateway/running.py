@@ -40,6 +40,7 @@ from trimtab.gateway.store.database import open_store
 from trimtab.gateway.store.providers import master_key, provider_key
 from trimtab.gateway.store.sync import Sync
 from trimtab.gateway.tally import Tally
+from trimtab.gateway.tracing import Tracing
 from trimtab.gateway.translate import between
 from trimtab.gateway.usage import Record
 from trimtab.messages import Message, msg
@@ -80,6 +81,7 @@ class Serving:
         self.sync.load()
         self.metrics = Metrics(self._gauges, *((part.numbers, part.worker) if part else ()))
         self._access: AccessLog | None = None
+        self._traces: Tracing | None = None
         self.front = Front(keys, self.fleet.routes, self._ended)
         self._part = part
         self._admin = Admin(lambda: open_store(config.store, setup.default_store), Process(self._states, self._asked))
@@ -118,6 +120,8 @@ class Serving:
             self._admin.close()
             if self._access is not None:
                 self._access.close()
+            if self._traces is not None:
+                self._traces.close()
         if self.sync.health.requests_lost:
             self._say(msg("the usage of {n} requests is lost: the store could not be reached",
                           n=self.sync.health.requests_lost))  # fmt: skip
@@ -228,6 +232,7 @@ class Serving:
             renew(self._tls, config)
         self.front.before = Edge(config.trusted_proxies, config.cors) if config.trusted_proxies or config.cors else None
         self._log_to(config.access_log)
+        self._trace_to(config.otlp)
         self.config = self.operations.config = config
         bounds = self._bounds
         bounds.request_s, bounds.idle_s = config.request_timeout, config.idle_timeout
@@ -241,11 +246,20 @@ class Serving:
         if former is not None:
             former.close()
 
+    def _trace_to(self, endpoint: str | None) -> None:
+        if endpoint == (self._traces.endpoint if self._traces is not None else None):
+            return
+        former, self._traces = self._traces, Tracing(endpoint) if endpoint is not None else None
+        if former is not None:
+            former.close()
+
     def _ended(self, record: Record) -> None:
         self._tally(record)
         self.metrics.count(record)
         if self._access is not None:
             self._access.add(record)
+        if self._traces is not None:
+            self._traces.add(record)
 
     def _refused(self, request: Request, client: Inbound, refused: Refused) -> None:
         self.metrics.refuse(refused.status, refused.code)

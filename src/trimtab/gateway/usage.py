@@ -41,6 +41,7 @@ class Record(msgspec.Struct):
     counted: bool  # whether the back end told the tokens; else they are estimated
     id: str = ""  # of the request, as back end and client were told it
     peer: str = ""
+    trace: str = ""  # the client's traceparent
 
 
 Ledger = Callable[[Record], None]
