@@ -329,3 +329,10 @@ def test_bytes_of_a_back_end_that_are_no_text() -> None:
     found = chunks(translated(b"/chat/completions", "messages", said, ASKED))
     arguments = [c["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"] for c in found[1:3]]
     assert arguments == ["", '{"city": "\ufffd"}']
+
+
+def test_ids_are_as_anthropic_makes_them() -> None:
+    call = {"id": "functions.f:0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    turns = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": call["id"], "content": "1"}]
+    asked, given = (turn["content"][0] for turn in asked_of_messages(messages=turns)["messages"])
+    assert asked["id"] == given["tool_use_id"] == "functions_f_0"

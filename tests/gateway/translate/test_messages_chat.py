@@ -387,3 +387,27 @@ def test_bytes_pass_where_the_back_end_speaks_it() -> None:
     assert between(b"/messages", frozenset({"messages", "chat"})) is None
     assert between(b"/embeddings", frozenset({"chat"})) is None
     assert between(b"/messages", frozenset({"embeddings"})) is None
+
+
+def test_a_server_that_says_little() -> None:
+    """Nothing but null where others say something, "" until the finish, no finish at all, calls without ids."""
+    little = {"id": None, "model": None, "created": None, "usage": None}
+    said = sse.data(json.dumps({**little, "choices": None}).encode())
+    for delta in ({"content": "a"}, {"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}):
+        choice = {"index": None, "delta": delta, "finish_reason": ""}
+        said += sse.data(json.dumps({**little, "choices": [choice]}).encode())
+    found = events(translated(b"/messages", "chat", said + DONE, ASKED))
+    assert [event["type"] for event in found][-2:] == ["message_delta", "message_stop"]
+    assert found[-2]["delta"]["stop_reason"] == "tool_use"
+    again = translated(b"/messages", "chat", said + DONE, ASKED)
+    ids = [event.split(b'"')[0] for event in again.split(b'"id":"')[1:]]
+    assert len(ids) == 2
+    assert all(ids)
+    cut = events(translated(b"/messages", "chat", said, ASKED))
+    assert cut[-1]["type"] == "error"
+
+
+def test_no_choice_where_there_are_no_tools() -> None:
+    assert "tool_choice" not in asked_of_chat(tool_choice={"type": "auto"})
+    assert "tool_choice" not in asked_of_chat(tools=[], tool_choice={"type": "none"})
+    assert asked_of_chat(tool_choice={"type": "any"})["tool_choice"] == "required"

@@ -288,3 +288,10 @@ def test_what_cannot_be_carried_is_named(fields: dict[str, Any], named: str) -> 
         asked_of_chat(**fields)
     assert caught.value.status == 400
     assert named in caught.value.message
+
+
+def test_a_server_that_says_little() -> None:
+    said = sse.data(b'{"choices":[{"delta":{"content":"a"},"finish_reason":""}]}') + DONE
+    found = events(translated(b"/responses", "chat", said, ASKED))
+    assert found[-1]["response"]["output"][0]["content"][0]["text"] == "a"
+    assert found[-1]["response"]["usage"] is None

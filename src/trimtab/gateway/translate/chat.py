@@ -202,10 +202,15 @@ class CompletionDetails(msgspec.Struct):
 class Tokens(msgspec.Struct):
     """A request's usage."""
 
-    prompt_tokens: int = 0
+    prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: PromptDetails | None = None
     completion_tokens_details: CompletionDetails | None = None
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the request."""
+        return self.prompt_tokens or 0
 
     @property
     def completion(self) -> int:
@@ -264,7 +269,7 @@ class Said(msgspec.Struct):
 class Choice(msgspec.Struct):
     """One answer. `stop_reason` is vLLM's: the stop string or token that ended it."""
 
-    index: int = 0
+    index: int | None = None
     message: Said | None = None
     delta: Said | None = None
     finish_reason: str | None = None
@@ -272,15 +277,20 @@ class Choice(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """A whole answer or an event of a stream."""
+    """A whole answer or an event of a stream. Servers leave out much, or say null."""
 
-    id: str = ""
-    model: str = ""
-    created: int | float = 0
-    choices: list[Choice] = []
+    id: str | None = None
+    model: str | None = None
+    created: float | None = None
+    choices: list[Choice] | None = None
     usage: Tokens | None = None
     error: msgspec.Raw = msgspec.Raw()
     object: str | None = None
+
+    @property
+    def first(self) -> Choice:
+        """The first of its answers, empty if there is none."""
+        return next((choice for choice in self.choices or () if not choice.index), Choice())
 
     @property
     def failed(self) -> bool:

@@ -9,14 +9,14 @@ import msgspec
 from trimtab.gateway import errors
 from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import chat, sse
-from trimtab.gateway.translate.translation import CUT, EventStream, object_of, status_within, told
+from trimtab.gateway.translate.translation import CUT, EventStream, new_id, object_of, status_within, told
 
 _encode = msgspec.json.Encoder().encode
 
 
 def message(answer: chat.Answer) -> dict[str, Any]:
     """A whole answer. Refused 502 if it holds none."""
-    choice = answer.choices[0] if answer.choices else chat.Choice()
+    choice = answer.first
     said = choice.message
     if said is None:
         raise Refused(502, "back_end_failed", "the back end's answer holds no message")
@@ -27,7 +27,7 @@ def message(answer: chat.Answer) -> dict[str, Any]:
     used = any(block["type"] == "tool_use" for block in calls)
     reason, sequence = stop_reason(choice, called=used, complete=used)
     return {
-        "id": answer.id, "type": "message", "role": "assistant", "model": answer.model,
+        "id": answer.id or new_id("msg_"), "type": "message", "role": "assistant", "model": answer.model or "",
         "content": blocks or [{"type": "text", "text": ""}],
         "stop_reason": "refusal" if said.refusal else reason, "stop_sequence": sequence, "usage": usage(answer.usage),
     }  # fmt: skip
@@ -48,16 +48,16 @@ def _tool_use(call: chat.ToolCall) -> dict[str, Any]:
     arguments = object_of(function.arguments or "{}")
     if arguments is None:
         return {"type": "text", "text": function.arguments or ""}
-    return {"type": "tool_use", "id": call.id or "", "name": function.name or "", "input": arguments}
+    return {"type": "tool_use", "id": call.id or new_id("call_"), "name": function.name or "", "input": arguments}
 
 
-def stop_reason(choice: chat.Choice, *, called: bool, complete: bool) -> tuple[str | None, str | None]:
+def stop_reason(choice: chat.Choice, *, called: bool, complete: bool) -> tuple[str, str | None]:
     """Anthropic's stop_reason and stop_sequence, as vLLM maps them: a stop string that cut a call short wins."""
-    finish = choice.finish_reason
+    finish = choice.finish_reason or "stop"
     if finish in ("length", "content_filter"):
         return ("max_tokens" if finish == "length" else "refusal"), None
     if finish not in ("stop", "tool_calls", "function_call"):
-        return ("end_turn" if finish else None), None
+        return "end_turn", None
     if complete:
         return "tool_use", None
     if isinstance(choice.stop_reason, str):
@@ -74,7 +74,7 @@ def usage(tokens: chat.Tokens | None) -> dict[str, Any]:
         found["cache_read_input_tokens"] = tokens.cached
     if tokens.written is not None:
         found["cache_creation_input_tokens"] = tokens.written
-    found["input_tokens"] = max(0, tokens.prompt_tokens - (tokens.cached or 0) - (tokens.written or 0))
+    found["input_tokens"] = max(0, tokens.prompt - (tokens.cached or 0) - (tokens.written or 0))
     return found
 
 
@@ -91,7 +91,7 @@ class ChatAsMessages(EventStream):
 
     def __init__(self) -> None:
         super().__init__()
-        self._begun = False
+        self._begun = self._ended = False
         self._index = -1  # of the open block
         self._open: tuple[str, int] | None = None
         self._arguments: list[str] = []  # of the open or last call
@@ -107,6 +107,7 @@ class ChatAsMessages(EventStream):
     def take(self, event: sse.Event, out: list[bytes]) -> None:
         """See EventStream."""
         if event.data == b"[DONE]":
+            self._ended = True
             self.close(out)
             self._over = True
             return
@@ -117,22 +118,20 @@ class ChatAsMessages(EventStream):
         if found.usage is not None:
             self._tokens = found.usage
         self._begin(found, out)
-        for choice in found.choices:
-            if choice.index == 0:
-                self._take(choice, out)
+        self._take(found.first, out)
 
     def _begin(self, found: chat.Answer, out: list[bytes]) -> None:
         if self._begun:
             return
         self._begun = True
         begun: dict[str, Any] = {
-            "id": found.id, "type": "message", "role": "assistant", "content": [], "model": found.model,
-            "stop_reason": None, "stop_sequence": None, "usage": usage(self._tokens),
+            "id": found.id or new_id("msg_"), "type": "message", "role": "assistant", "content": [],
+            "model": found.model or "", "stop_reason": None, "stop_sequence": None, "usage": usage(self._tokens),
         }  # fmt: skip
         out.append(_event("message_start", message=begun))
 
     def _take(self, choice: chat.Choice, out: list[bytes]) -> None:
-        if choice.finish_reason is not None:
+        if choice.finish_reason:  # some servers say "" until the last piece
             self._last = choice
         said = choice.delta
         if said is None:
@@ -153,7 +152,7 @@ class ChatAsMessages(EventStream):
         known = self._ids.get(index)
         begins = None
         if known is None or (call.id and function.name and call.id != known):
-            begins = (call.id or f"call_{index}", function.name or "")
+            begins = (call.id or new_id("call_"), function.name or "")
             self._ids[index] = begins[0]
             self._calls += 1
             self._number[index] = self._calls
@@ -217,7 +216,7 @@ class ChatAsMessages(EventStream):
 
     def close(self, out: list[bytes]) -> None:
         """See EventStream."""
-        if self._last.finish_reason is None:
+        if self._last.finish_reason is None and not (self._ended and self._begun):
             self.fail(CUT, out)
             return
         while self._waiting:  # calls that never became whole, each with all of its pieces

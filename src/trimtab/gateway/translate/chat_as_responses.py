@@ -46,7 +46,7 @@ class Echo(NamedTuple):
 
 def response(answer: chat.Answer, echo: Echo) -> dict[str, Any]:
     """A whole answer. Refused 502 if it holds none."""
-    choice = answer.choices[0] if answer.choices else chat.Choice()
+    choice = answer.first
     said = choice.message
     if said is None:
         raise Refused(502, "back_end_failed", "the back end's answer holds no message")
@@ -78,20 +78,21 @@ def _response(
 ) -> dict[str, Any]:  # fmt: skip
     echoed = {name: echo.fields.get(name, default) for name, default in _ECHOED.items()}
     return {
-        "id": id, "object": "response", "created_at": int(answer.created) or int(time.time()), "status": status,
-        "error": None, "incomplete_details": {"reason": incomplete} if incomplete else None, "model": answer.model,
-        "output": output, "previous_response_id": None, "background": False, "store": False, **echoed,
+        "id": id, "object": "response", "created_at": int(answer.created or time.time()), "status": status,
+        "error": None, "incomplete_details": {"reason": incomplete} if incomplete else None,
+        "model": answer.model or "", "output": output,
+        "previous_response_id": None, "background": False, "store": False, **echoed,
         "usage": _usage(tokens) if tokens is not None else None,
     }  # fmt: skip
 
 
 def _usage(tokens: chat.Tokens) -> dict[str, Any]:
     return {
-        "input_tokens": tokens.prompt_tokens,
+        "input_tokens": tokens.prompt,
         "input_tokens_details": {"cached_tokens": tokens.cached or 0, "cache_write_tokens": tokens.written or 0},
         "output_tokens": tokens.completion,
         "output_tokens_details": {"reasoning_tokens": tokens.reasoning or 0},
-        "total_tokens": tokens.prompt_tokens + tokens.completion,
+        "total_tokens": tokens.prompt + tokens.completion,
     }
 
 
@@ -163,11 +164,13 @@ class ChatAsResponses(EventStream):
         self._now: _Open | None = None  # to which pieces of text or reasoning are added
         self._calls: dict[int, _Open] = {}
         self._finish: str | None = None
+        self._ended = False
         self._tokens: chat.Tokens | None = None
 
     def take(self, event: sse.Event, out: list[bytes]) -> None:
         """See EventStream."""
         if event.data == b"[DONE]":
+            self._ended = True
             self.close(out)
             self._over = True
             return
@@ -181,9 +184,7 @@ class ChatAsResponses(EventStream):
             self._begun = found
             begun = _response(self._echo, found, self._id, "in_progress", None, [], None)
             out += [self._event(f"response.{name}", response=begun) for name in ("created", "in_progress")]
-        for choice in found.choices:
-            if choice.index == 0:
-                self._take(choice, out)
+        self._take(found.first, out)
 
     def _take(self, choice: chat.Choice, out: list[bytes]) -> None:
         self._finish = choice.finish_reason or self._finish
@@ -278,7 +279,7 @@ class ChatAsResponses(EventStream):
 
     def close(self, out: list[bytes]) -> None:
         """See EventStream."""
-        if self._finish is None or self._begun is None:
+        if self._begun is None or not (self._finish or self._ended):
             self.fail(CUT, out)
             return
         status, incomplete = _status(self._finish)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -36,6 +37,7 @@ DROPPED = frozenset(
      "service_tier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "safety_identifier",
      "prediction", "top_logprobs", "include_reasoning"}
 )  # fmt: skip
+_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 _EMPTY = (b"{}", b"[]")
 
 
@@ -190,13 +192,18 @@ def _assistant(message: chat.Assistant, where: str) -> list[dict[str, Any]]:
         arguments = object_of(call.function.arguments or "{}")
         if arguments is None:
             raise required(f"{where}.tool_calls[{at}].function.arguments", "it is no JSON object")
-        blocks.append({"type": "tool_use", "id": call.id, "name": call.function.name, "input": arguments})
+        blocks.append({"type": "tool_use", "id": _id(call.id), "name": call.function.name, "input": arguments})
     return blocks
+
+
+def _id(id: str) -> str:
+    """A call's id as Anthropic makes them; those of some models ("functions.f:0") hold more."""
+    return _NOT_IN_IDS.sub("_", id)
 
 
 def _tool_result(message: chat.ToolMessage, where: str) -> dict[str, Any]:
     content = message.content if isinstance(message.content, str) else _blocks(message.content, where)
-    return {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}
+    return {"type": "tool_result", "tool_use_id": _id(message.tool_call_id), "content": content}
 
 
 def _blocks(content: Any, where: str) -> list[dict[str, Any]]:

@@ -100,13 +100,7 @@ _count = msgspec.json.Decoder(_Counted)
 def asked_of_chat(asked: messages.Request) -> dict[str, Any]:
     """What the model is shown: messages, tools and how to answer."""
     found: dict[str, Any] = {"model": asked.model, "messages": _messages(asked)}
-    if asked.tools is not None:
-        found["tools"] = [_tool(tool, f"tools[{at}]") for at, tool in enumerate(asked.tools)]
-        found["tool_choice"] = "auto"
-    if asked.tool_choice is not None:
-        found["tool_choice"] = _tool_choice(asked.tool_choice)
-        if asked.tool_choice.disable_parallel_tool_use:
-            found["parallel_tool_calls"] = False
+    found.update(_tools(asked))
     form = asked.output_format or (asked.output_config.format if asked.output_config else None)
     if form is not None:
         schema = {"name": form.type, "schema": form.schema, "strict": True}
@@ -214,6 +208,20 @@ def _part(block: messages.Text | messages.Image | messages.Document, where: str)
         raise unsupported(f"{where}.source", "a document by its URL cannot be carried; send its bytes")
     file = {"file_data": f"data:{source.media_type};base64,{source.data}", "filename": block.title or "document.pdf"}
     return {"type": "file", "file": file}
+
+
+def _tools(asked: messages.Request) -> dict[str, Any]:
+    """Servers refuse a choice where there are no tools; one that needs them is left for them to refuse."""
+    tools, choice = asked.tools or [], asked.tool_choice
+    found: dict[str, Any] = {}
+    if tools:
+        found["tools"] = [_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools)]
+        found["tool_choice"] = "auto"
+    if choice is not None and (tools or choice.type in ("any", "tool")):
+        found["tool_choice"] = _tool_choice(choice)
+        if choice.disable_parallel_tool_use:
+            found["parallel_tool_calls"] = False
+    return found
 
 
 def _tool(tool: messages.Tool, where: str) -> dict[str, Any]:
