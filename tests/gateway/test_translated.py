@@ -14,8 +14,9 @@ import openai
 import pytest
 
 from tests.gateway.process import KEY, Gateway, gateway
-from tests.gateway.translate.conftest import recorded
+from tests.gateway.translate.conftest import anthropic_client, clients, openai_client, recorded
 
+__all__ = ["clients"]  # a fixture of every test here
 ASKED: dict[str, Any] = {"model": "m-chat", "messages": [{"role": "user", "content": "Hello"}]}
 SPOKEN = {"chat": "/v1/chat/completions", "messages": "/v1/messages", "responses": "/v1/responses"}
 
@@ -93,11 +94,11 @@ def running(back_end: BackEnd, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def anthropics(running: Gateway) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=f"http://127.0.0.1:{running.port}", api_key=KEY, max_retries=0)
+    return anthropic_client(f"http://127.0.0.1:{running.port}", KEY)
 
 
 def openais(running: Gateway) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"http://127.0.0.1:{running.port}/v1", api_key=KEY, max_retries=0)
+    return openai_client(f"http://127.0.0.1:{running.port}", KEY)
 
 
 @pytest.mark.parametrize("model", ["m-chat", "m-messages", "m-responses"])

@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import anthropic
+import openai
 import pytest
 
 from trimtab.gateway.errors import body as error_body
@@ -17,6 +19,31 @@ from trimtab.gateway.translate import between
 
 RECORDED = Path(__file__).parent / "recorded"  # what vLLM 0.32.0 (CPU) said; see README there
 PIECE = 700  # bytes: what a read of a socket might give, not whole events
+
+
+_OPENED: list[anthropic.Anthropic | openai.OpenAI] = []
+
+
+def anthropic_client(url: str, key: str = "k") -> anthropic.Anthropic:
+    """Closed at the test's end."""
+    client = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
+    _OPENED.append(client)
+    return client
+
+
+def openai_client(url: str, key: str = "k") -> openai.OpenAI:
+    """Closed at the test's end."""
+    client = openai.OpenAI(base_url=url + "/v1", api_key=key, max_retries=0)
+    _OPENED.append(client)
+    return client
+
+
+@pytest.fixture(autouse=True)
+def clients() -> Iterator[None]:
+    """Ends the connections of the clients of a test."""
+    yield
+    while _OPENED:
+        _OPENED.pop().close()
 
 
 def recorded(name: str) -> bytes:

@@ -10,7 +10,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion
 
-from tests.gateway.translate.conftest import Server, recorded, translated
+from tests.gateway.translate.conftest import Server, openai_client, recorded, translated
 from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import between, sse
 
@@ -21,7 +21,7 @@ PDF = "data:application/pdf;base64,QUJD"
 
 
 def client(server: Server) -> openai.OpenAI:
-    return openai.OpenAI(base_url=server.url + "/v1", api_key="k", max_retries=0)
+    return openai_client(server.url)
 
 
 def asked_of_messages(**fields: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion
 
-from tests.gateway.translate.conftest import Server, recorded, translated
+from tests.gateway.translate.conftest import Server, anthropic_client, openai_client, recorded, translated
 from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import between, sse
 
@@ -21,7 +21,7 @@ WEATHER = {"type": "function", "function": {"name": "get_weather", "parameters":
 
 
 def client(server: Server) -> openai.OpenAI:
-    return openai.OpenAI(base_url=server.url + "/v1", api_key="k", max_retries=0)
+    return openai_client(server.url)
 
 
 def asked_of_responses(**fields: Any) -> dict[str, Any]:
@@ -219,8 +219,7 @@ def test_what_cannot_be_carried_is_named(fields: dict[str, Any], named: str) -> 
 def test_messages_over_two_translations(server: Serve) -> None:
     """From messages to chat to responses, and back."""
     one = server("think-responses.sse", speaks="responses")
-    anthropics = anthropic.Anthropic(base_url=one.url, api_key="k", max_retries=0)
-    with anthropics.messages.stream(**ASKED, max_tokens=50, system="Be brief.") as stream:
+    with anthropic_client(one.url).messages.stream(**ASKED, max_tokens=50, system="Be brief.") as stream:
         message = stream.get_final_message()
     assert [block.type for block in message.content] == ["thinking", "text"]
     assert (message.usage.input_tokens, message.usage.output_tokens) == (113, 21)
@@ -228,4 +227,4 @@ def test_messages_over_two_translations(server: Serve) -> None:
     assert one.asked["max_output_tokens"] == 50
     failed = server(b'{"error":{"message":"no","code":"x"}}', speaks="responses", status=400)
     with pytest.raises(anthropic.BadRequestError, match="no"):
-        anthropic.Anthropic(base_url=failed.url, api_key="k").messages.create(**ASKED, max_tokens=5)
+        anthropic_client(failed.url).messages.create(**ASKED, max_tokens=5)

@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from tests.gateway.translate.conftest import Server, recorded, translated
+from tests.gateway.translate.conftest import Server, anthropic_client, recorded, translated
 from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import between, sse
 
@@ -19,7 +19,7 @@ WEATHER = {"name": "get_weather", "input_schema": {"type": "object", "properties
 
 
 def client(server: Server) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=server.url, api_key="k", max_retries=0)
+    return anthropic_client(server.url)
 
 
 def asked_of_chat(**fields: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import openai
 import pytest
 from openai.types.responses import Response
 
-from tests.gateway.translate.conftest import Server, recorded, translated
+from tests.gateway.translate.conftest import Server, openai_client, recorded, translated
 from tests.gateway.translate.test_messages_chat import DONE, call, chunk
 from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import between, sse
@@ -21,7 +21,7 @@ WEATHER = {"type": "function", "name": "get_weather", "parameters": {"type": "ob
 
 
 def client(server: Server) -> openai.OpenAI:
-    return openai.OpenAI(base_url=server.url + "/v1", api_key="k", max_retries=0)
+    return openai_client(server.url)
 
 
 def asked_of_chat(**fields: Any) -> dict[str, Any]:
