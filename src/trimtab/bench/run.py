@@ -15,13 +15,12 @@ import msgspec
 from trimtab.bench.endpoint import Server
 from trimtab.bench.gauge import Gauge
 from trimtab.bench.load import Load, Shape
-from trimtab.bench.stats import Timed
+from trimtab.bench.stats import CUT, Timed
 from trimtab.bench.texts import Sized, content_of
 from trimtab.bench.wire import Address, Answer, Bounds, send
 from trimtab.engine.bottleneck import Look
 
 LOOK_S = 1.0
-ENDS_WITHIN_S = 600.0  # for the requests that run when the time is over
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -55,11 +54,14 @@ class _Run:
         self._running = self._failed = 0
         self.ended = self._began
         self.stop = asyncio.Event()
+        self._until: float | None = None  # in a closed loop of so many seconds
         self.notes: dict[str, int] = {}
 
     def restart(self) -> None:
         """The clock starts here."""
         self._began = self.ended = time.perf_counter()
+        if self._load.duration_s is not None and self._load.rate is None:
+            self._until = self._began + self._load.duration_s
 
     @property
     def span_s(self) -> float:
@@ -78,14 +80,16 @@ class _Run:
     async def _ask(self, sized: Sized, history: list[dict[str, Any]], due_s: float | None, *, counted: bool) -> Answer:
         self._running += 1
         try:
-            answer = await send(self._way.address, self._body(sized, history), self._way.bounds)
+            answer = await send(
+                self._way.address, self._body(sized, history), self._way.bounds, self._until if counted else None
+            )
         finally:
             self._running -= 1
         if counted:
             self.ended = time.perf_counter()
             row = _row(sized, answer, self._began, due_s)
             self.rows.append(row)
-            self._failed += row.trouble is not None
+            self._failed += row.trouble is not None and row.trouble != CUT
             self._note(sized, answer)
         if self._progress is not None:
             self._progress(len(self.rows), self._failed, self._running)

@@ -10,6 +10,7 @@ import msgspec
 
 Z = 1.96  # of a 95% interval
 PERCENTILES = (50, 90, 95, 99)
+CUT = "cut at the end"  # of the time of the run: no failure of the server's
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -120,6 +121,7 @@ class Summary(msgspec.Struct, frozen=True):
     late: Distribution | None
     goodput_s: float | None = None  # good requests a second
     good_share: Estimate | None = None
+    cut: int = 0  # that ran when the time was over: their tokens count, their times do not
     uncounted: int = 0  # answers whose tokens the server did not tell: their chunks were counted
 
 
@@ -127,14 +129,16 @@ def summary(
     rows: Sequence[Timed], span_s: float, targets: Targets | None = None, *, open_loop: bool = False
 ) -> Summary:
     """The figures of `rows` over `span_s` seconds."""
-    whole = [r for r in rows if r.trouble is None]
-    prompt, completion = sum(r.prompt_tokens for r in whole), sum(r.completion_tokens for r in whole)
+    whole, cut = [r for r in rows if r.trouble is None], [r for r in rows if r.trouble == CUT]
+    judged = len(rows) - len(cut)
+    begun = [r for r in cut if r.ttft_s is not None]
+    prompt, completion = (sum(r.prompt_tokens for r in whole + begun), sum(r.completion_tokens for r in whole + begun))
     span = max(span_s, 1e-9)
     good = sum(targets.kept(r) for r in rows) if targets is not None else None
     return Summary(
         span_s,
         len(whole),
-        dict(Counter(r.trouble for r in rows if r.trouble is not None)),
+        dict(Counter(r.trouble for r in rows if r.trouble not in (None, CUT))),
         prompt,
         completion,
         len(whole) / span,
@@ -146,7 +150,8 @@ def summary(
         distribution([r.e2e_s for r in whole if r.e2e_s is not None]),
         distribution([r.late_s for r in rows]) if open_loop else None,
         good / span if good is not None else None,
-        share(good, len(rows)) if good is not None and rows else None,
+        share(good, judged) if good is not None and judged else None,
+        len(cut),
         sum(not r.counted for r in whole),
     )
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httptools
 import msgspec
 
+from trimtab.bench.stats import CUT
 from trimtab.engine.api import DONE, ApiFault, EventStream, Usage, decode, read_delta, read_fault
 
 MAX_ANSWER = 256 << 20  # bytes of one answer
@@ -139,8 +140,11 @@ class _Stream(asyncio.Protocol):
         self._end(trouble)
 
 
-async def send(address: Address, body: Mapping[str, Any], bounds: Bounds) -> Answer:
-    """POST `body` on a connection of its own and read the answer. Cancelling it cuts the connection."""
+async def send(address: Address, body: Mapping[str, Any], bounds: Bounds, until: float | None = None) -> Answer:
+    """POST `body` on a connection of its own and read the answer, at most `until` (perf_counter): then it is CUT.
+
+    Cancelling it cuts the connection too.
+    """
     data = msgspec.json.encode(body)
     head = b"POST %b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n" % (address.target, address.headers, len(data))
     loop = asyncio.get_running_loop()
@@ -155,22 +159,26 @@ async def send(address: Address, body: Mapping[str, Any], bounds: Bounds) -> Ans
     connected = time.perf_counter()
     sent = stream.ask(head + data)
     try:
-        trouble = await _whole(stream, bounds)
+        trouble = await _whole(stream, bounds, until)
     except asyncio.CancelledError:
         stream.cut("cancelled")
         raise
     return _read(stream, Answer(sent, connected - began, stream.status, []), trouble)
 
 
-async def _whole(stream: _Stream, bounds: Bounds) -> str | None:
+async def _whole(stream: _Stream, bounds: Bounds, until: float | None) -> str | None:
     """Wait for the end; a timer per wait, not per chunk."""
     while True:
         bound = bounds.between_s if stream.stamps else bounds.first_s
-        left = stream.last + bound - time.perf_counter()
+        now = time.perf_counter()
+        left = stream.last + bound - now
+        if until is not None and until <= now:
+            stream.cut(CUT)
+            break
         if left <= 0:
             stream.cut("timeout between chunks" if stream.stamps else "timeout before the first chunk")
             break
-        done, _ = await asyncio.wait((stream.over,), timeout=left)
+        done, _ = await asyncio.wait((stream.over,), timeout=min(left, until - now) if until is not None else left)
         if done:
             break
     return stream.over.result()

@@ -70,6 +70,10 @@ def _rates(measured: Measured) -> list[Message]:
     if found.failed:
         kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(found.failed.items()))
         lines.append(msg("{count} failed: {kinds}", count=sum(found.failed.values()), kinds=kinds))
+    if found.cut:
+        lines.append(
+            msg("{count} were still running at the end and were cut: their times are not counted", count=found.cut)
+        )
     if found.good_share is not None and found.goodput_s is not None:
         share = found.good_share
         lines.append(
