@@ -18,6 +18,9 @@ from trimtab.rules import registry
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "0" * 64 + "\nsize 4932307584\n"
 
 
+HOSTS = Path(__file__).parents[1] / "fixtures" / "hosts"  # written by `trimtab check --write-record` there
+
+
 def trimtab(
     home: Path, *words: str, more: dict[str, str] | None = None, before: Callable[[], None] | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -123,6 +126,12 @@ def test_a_recorded_host_is_judged_again(home: Path, tmp_path: Path) -> None:
     done = trimtab(home, "check", "--record", str(file), "--json")
     assert done.returncode == 1
     assert "HST005" in codes(done)
+
+
+def test_the_record_of_a_real_h200_finds_nothing_wrong(home: Path) -> None:
+    done = trimtab(home, "check", "--record", str(HOSTS / "h200.json"), "--json")
+    assert done.returncode == 0, done.stdout
+    assert codes(done) == []
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"cards": 1}', "\udcff"])

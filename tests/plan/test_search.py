@@ -266,7 +266,7 @@ def test_what_prefix_caching_does_is_told(model: str, version: str, said: str) -
 
 def test_what_came_nearest_is_told_first() -> None:
     made = plan(task("Qwen/Qwen2.5-72B-Instruct", "8xA10"), Wish(32768, 2))
-    assert [one.what for one in made.lost] == ["TP 4", "TP 2", "TP 1"]
+    assert [one.what for one in made.lost] == ["TP 4 x PP 2", "TP 2 x PP 4", "TP 1 x PP 8", "TP 2 x PP 2", "TP 4"]
 
 
 def test_why_there_are_no_graphs_is_told_with_numbers() -> None:

@@ -1,7 +1,8 @@
 """Head-of-line blocking: what one long prompt does to short streams that run beside it.
 
 Short streams run all the time; a long prompt is sent among them, again and again. A gap between two chunks of a short
-stream counts as `during` when it ends while a long prompt is between its sending and its first token, else as `before`.
+stream counts as `during` when it ends while a long prompt is between its sending and its first token, else as `before`;
+a first token counts by when its stream was sent.
 """
 
 from __future__ import annotations
@@ -90,5 +91,5 @@ def _side(answers: list[Answer], spans: list[tuple[float, float]], *, within: bo
 
     whole = [a for a in answers if a.trouble is None and a.times]
     gaps = [b - c for a in whole for c, b in pairwise(a.times) if inside(a.sent + b)]
-    firsts = [a.times[0] for a in whole if inside(a.sent + a.times[0])]
+    firsts = [a.times[0] for a in whole if inside(a.sent)]
     return Side(distribution(gaps), distribution(firsts))
