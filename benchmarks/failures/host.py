@@ -43,7 +43,7 @@ HOST = (
         "a limit of 40 processes",
         before=in_pids_cgroup(40),
     ),
-    serve("address-space", "oom-host-ram", "6 GiB of address space", before=limit(resource.RLIMIT_AS, 6 << 30)),
+    serve("address-space", "oom-host-ram", "3 GiB of address space", before=limit(resource.RLIMIT_AS, 3 << 30)),
     serve(
         "memory-cgroup",
         "killed-by-kernel",
