@@ -69,13 +69,14 @@ HOST = (
     serve(
         "cache-full",
         "disk-full",
-        "a cache of 64 KiB for what torch.compile makes",
-        "--no-enforce-eager",
-        "--max-num-seqs",
-        "4",
-        env={"VLLM_CACHE_ROOT": "/mnt/cache"},
-        shell="mount -t tmpfs -o size=64k none /mnt",
-        wait_s=280,
+        "a hub cache on a full disk, into which a model's own code is copied",
+        "--trust-remote-code",
+        env={"HF_HOME": "/mnt"},
+        shell="mount -t tmpfs -o size=64k none /mnt; head -c 100000 /dev/zero > /mnt/full 2>/dev/null; true",
+        prepare=m.both(
+            m.text("config_own.py", "from transformers import LlamaConfig\n\n\nclass Own(LlamaConfig):\n    pass\n"),
+            m.edit(model_type="own", auto_map={"AutoConfig": "config_own.Own"}),
+        ),
     ),
     serve(
         "cache-readonly",
