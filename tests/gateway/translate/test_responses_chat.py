@@ -176,8 +176,9 @@ def test_errors_in_a_stream(server: Serve) -> None:
 
 
 def test_errors_in_openais_dialect(server: Serve) -> None:
-    with pytest.raises(openai.BadRequestError, match="maximum context length"):
+    with pytest.raises(openai.BadRequestError, match="maximum context length") as long:
         client(server("error-chat.json", status=400)).responses.create(**ASKED)
+    assert (long.value.code, long.value.param) == ("BadRequestError", "input_tokens")
     with pytest.raises(openai.BadRequestError, match="previous_response_id") as caught:
         client(server(b"")).responses.create(**ASKED, previous_response_id="r")
     assert caught.value.param == "previous_response_id"

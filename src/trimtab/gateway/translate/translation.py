@@ -171,6 +171,7 @@ class _Told(msgspec.Struct):
     message: str | None = None
     code: int | str | None = None
     type: str | None = None
+    param: str | None = None
 
 
 class _ErrorBody(msgspec.Struct):
@@ -184,20 +185,21 @@ _error = msgspec.json.Decoder(_ErrorBody)
 
 def told(status: int, body: bytes) -> Refused:
     """What a back end's error body says, whatever its dialect."""
-    message, code = None, None
+    message, code, param = None, None, None
     try:
         found = _error.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         found = _ErrorBody()
     if isinstance(found.error, _Told):
-        message, code = found.error.message, found.error.code
+        message, param = found.error.message, found.error.param
+        code = found.error.code if isinstance(found.error.code, str) else found.error.type
     elif found.error is not None:
         message = found.error
     elif isinstance(found.detail, list):
         message = "; ".join(bytes(item).decode("utf-8", "replace") for item in found.detail)
     message = message or found.message or (found.detail if isinstance(found.detail, str) else None)
-    code = code if isinstance(code, str) else "back_end_error"
-    return Refused(status, code, message or f"the back end answered {status}")
+    message = message or f"the back end answered {status}"
+    return Refused(status, code or "back_end_error", message, param=param)
 
 
 def error_for(path: bytes, status: int, body: bytes) -> bytes:
