@@ -11,7 +11,8 @@ import jsonschema
 import psutil
 from ruamel.yaml import YAML
 
-from tests.gateway.process import gateway
+from tests.gateway.fake_back_end import back_end
+from tests.gateway.process import ADMIN, gateway, until
 
 TOP = Path(__file__).parents[2]
 CONFIG = "local: false\nback_ends:\n  b: {url: http://127.0.0.1:9}\nmodels:\n  m: {targets: [{back_end: b}]}\n"
@@ -67,6 +68,18 @@ def test_it_starts_quickly_and_ends_when_told(tmp_path: Path) -> None:
         status, _, body = running.ask("GET", "/v1/models")
         assert (status, [m["id"] for m in json.loads(body)["data"]]) == (200, ["m"])
     assert running.child.returncode == 0
+
+
+def test_back_ends_of_the_command_line_are_asked_with_the_engine_s_key(tmp_path: Path) -> None:
+    with back_end() as behind:
+        words, environ = ("--back-end", behind.url), {"VLLM_API_KEY": "sk-of-the-engine", "TRIMTAB_GATEWAY_KEY": ""}
+        with gateway(tmp_path, "local: false\n", *words, environ=environ) as running:
+            running.said("there is no key yet")
+            made = running.ask("POST", "/admin/keys", {}, {"Authorization": f"Bearer {ADMIN}"})[2]
+            key = {"Authorization": f"Bearer {json.loads(made)['text']}"}
+            body = {"model": "listed", "messages": []}
+            until(lambda: running.ask("POST", "/v1/chat/completions", body, key)[0] == 200, "an answer")
+        assert behind.seen[0][1]["authorization"] == "Bearer sk-of-the-engine"
 
 
 def test_sighup_reloads_and_a_faulty_file_changes_nothing(tmp_path: Path) -> None:

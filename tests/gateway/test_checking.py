@@ -11,7 +11,8 @@ from ruamel.yaml import YAML
 
 from trimtab.gateway.checking import check
 from trimtab.gateway.config import Config
-from trimtab.gateway.reading import Finding, read
+from trimtab.gateway.findings import Finding
+from trimtab.gateway.reading import read
 from trimtab.gateway.reference import page
 
 TOP = Path(__file__).parents[2]

@@ -120,3 +120,9 @@ def test_origins_are_named_or_any() -> None:
     assert named.lines(b"https://evil.example.com") == named.preflight(b"https://evil.example.com", b"") == b""
     assert b"Access-Control-Allow-Origin: *\r\n" in Origins(["*"]).lines(b"https://any.example.com")
     assert b"Access-Control-Allow-Headers: x-api-key\r\n" in named.preflight(b"https://chat.example.com", b"x-api-key")
+
+
+def test_sizes_are_bounded_as_configured(tmp_path: Path) -> None:
+    with gateway(tmp_path, config("http://127.0.0.1:9", "max_head: 2048\nmax_body: 1000")) as running:
+        assert running.ask("GET", "/healthz", None, {"X-Long": "x" * 3000})[0] == 431
+        assert running.ask("POST", "/v1/chat/completions", {**CHAT, "more": "x" * 2000})[0] == 413

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from trimtab.errors import TrimtabError, UsageError
 from trimtab.gateway.admin import ENDPOINTS, Asked, Endpoint, Fault, Process, Refusal
+from trimtab.gateway.mounted import Mounted
 from trimtab.gateway.openapi import document
 from trimtab.gateway.store.database import Store
 
@@ -33,7 +34,7 @@ class Admin:
         paths = dict.fromkeys(e.path for e in ENDPOINTS)
         routes = [Route(path, self._resource({e.method: e for e in ENDPOINTS if e.path == path})) for path in paths]
         routes.append(Route("/admin/openapi.json", _openapi, methods=["GET"]))
-        self.application = Starlette(routes=routes, exception_handlers={HTTPException: _not_served})
+        self.mounted = Mounted(Starlette(routes=routes, exception_handlers={HTTPException: _not_served}))
 
     def close(self) -> None:
         """Wait for the call that runs, and close the store."""

@@ -11,17 +11,18 @@ import msgspec
 
 from trimtab.gateway.errors import body as error_body
 from trimtab.gateway.front import Front
-from trimtab.gateway.inbound import Inbound
+from trimtab.gateway.inbound import MAX_HEAD, Inbound
 
 SWEEP_S = 1.0
 
 
 class ClientBounds(msgspec.Struct):
-    """What a client is held to. A reload may set the fields; a connection keeps the `max_body` that it began with."""
+    """What a client is held to. A reload may set the fields; a connection keeps the sizes that it began with."""
 
     request_s: float = 30.0
     idle_s: float = 75.0
     max_body: int = 32 << 20
+    max_head: int = MAX_HEAD
 
 
 class _Connections(set[Inbound]):
@@ -51,7 +52,7 @@ async def serve(
     held = bounds or ClientBounds()
 
     def connection() -> Inbound:
-        return Inbound(front, error_body, connections, max_body=held.max_body)
+        return Inbound(front, error_body, connections, max_body=held.max_body, max_head=held.max_head)
 
     server = await loop.create_server(connection, sock=listening, ssl=tls)
     sweeper = loop.create_task(_sweep(front, connections, held, sweep_s))

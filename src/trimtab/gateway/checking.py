@@ -14,7 +14,7 @@ from pathlib import Path
 from trimtab.errors import UsageError
 from trimtab.gateway.addresses import base_of, listen_of
 from trimtab.gateway.config import PROTOCOLS, BackEndConfig, Config, KeySource, ModelConfig
-from trimtab.gateway.reading import Finding, Place, Reading
+from trimtab.gateway.findings import Finding, Place, Reading
 from trimtab.messages import Message, msg
 
 _KNOWN_PROTOCOLS = sorted(frozenset[str]().union(*PROTOCOLS.values()))

@@ -101,6 +101,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     models: Annotated[dict[str, ModelConfig], Meta(description="Model names that clients may ask for.")] = {}
     local: Annotated[bool, Meta(description="Whether servers that Trimtab runs here are found by themselves.")] = True
     max_body: Annotated[int, Meta(gt=0, description="Bytes that a request's body may have.")] = 32 << 20
+    max_head: Annotated[int, Meta(ge=1024, description="Bytes that its request line and headers may have.")] = 64 << 10
     request_timeout: Annotated[Positive, Meta(description="For a client to send its request.")] = 30.0
     idle_timeout: Annotated[Positive, Meta(description="For which a connection may be silent.")] = 75.0
     drain: Annotated[

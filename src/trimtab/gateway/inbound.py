@@ -36,9 +36,16 @@ class Inbound(asyncio.Protocol):
     """One connection. `handler` answers through `start`, `send` and `finish`, in the event loop's thread."""
 
     def __init__(
-        self, handler: Handler, refusal: RefusalBody, connections: set[Inbound], *, max_body: int = 32 << 20
+        self,
+        handler: Handler,
+        refusal: RefusalBody,
+        connections: set[Inbound],
+        *,
+        max_body: int = 32 << 20,
+        max_head: int = MAX_HEAD,
     ) -> None:
-        self._handler, self._refusal, self._connections, self._max_body = handler, refusal, connections, max_body
+        self._handler, self._refusal, self._connections = handler, refusal, connections
+        self._max_body, self._max_head = max_body, max_head
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpRequestParser(self)
         self._request: Request | None = None  # being read
@@ -136,13 +143,13 @@ class Inbound(asyncio.Protocol):
     def on_url(self, url: bytes) -> None:
         self._url += url
         self._head_size += len(url)
-        if self._head_size > MAX_HEAD:
-            raise Refused(414, "target_too_long", f"more than {MAX_HEAD} bytes of target")
+        if self._head_size > self._max_head:
+            raise Refused(414, "target_too_long", f"more than {self._max_head} bytes of target")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_size += len(name) + len(value) + 4
-        if self._head_size > MAX_HEAD:
-            raise Refused(431, "headers_too_large", f"more than {MAX_HEAD} bytes of headers")
+        if self._head_size > self._max_head:
+            raise Refused(431, "headers_too_large", f"more than {self._max_head} bytes of headers")
         name = LOWER.get(name) or lowered(name)
         headers = self._headers
         if name not in headers:

@@ -14,18 +14,16 @@ Message = MutableMapping[str, Any]
 Application = Callable[
     [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
 ]
-Allow = Callable[[Request], None]  # raises Refused
 
 
 class Mounted:
-    """The application beside the hot path. `allow` is asked before it."""
+    """The application beside the hot path."""
 
-    def __init__(self, application: Application, allow: Allow) -> None:
-        self._application, self._allow = application, allow
+    def __init__(self, application: Application) -> None:
+        self._application = application
         self._running: set[asyncio.Task[None]] = set()  # the loop itself keeps no task alive
 
     def __call__(self, request: Request, client: Inbound) -> _Call:
-        self._allow(request)
         call = _Call(request, client)
         call.task = asyncio.get_running_loop().create_task(call.run(self._application))
         self._running.add(call.task)

@@ -10,7 +10,10 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import uvloop
@@ -18,7 +21,6 @@ import uvloop
 from trimtab.errors import TrimtabError
 from trimtab.gateway.access import AccessLog, Refusal
 from trimtab.gateway.admin import BackEnds, BackEndState, Process, Reloaded
-from trimtab.gateway.admin_app import Admin
 from trimtab.gateway.admission import Key, Keys, key_text
 from trimtab.gateway.app import ClientBounds, serve
 from trimtab.gateway.config import Config
@@ -29,10 +31,9 @@ from trimtab.gateway.health import Health
 from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.local import LocalServer, local_servers, with_local
 from trimtab.gateway.metrics import Metrics, quoted
-from trimtab.gateway.mounted import Mounted
 from trimtab.gateway.operations import Operations
 from trimtab.gateway.provider_keys import secrets_of
-from trimtab.gateway.request import Refused, Request
+from trimtab.gateway.request import Answering, Refused, Request
 from trimtab.gateway.routes import Routes
 from trimtab.gateway.secret import Secret
 from trimtab.gateway.setup import Setup, load, renew, tls_of
@@ -44,6 +45,9 @@ from trimtab.gateway.tracing import Tracing
 from trimtab.gateway.translate import between
 from trimtab.gateway.usage import Record
 from trimtab.messages import Message, msg
+
+if TYPE_CHECKING:
+    from trimtab.gateway.admin_app import Admin
 
 COLLECT_AFTER = 20_000  # new containers: a request leaves no cycle behind, so there is little to be found
 GIVE_WAY_S = 0.0002  # for which a thread that writes to the store may keep the loop from running: 5 ms by default
@@ -79,14 +83,15 @@ class Serving:
         self._tally = Tally(keys.by_id)
         self.sync = Sync(store, keys, self._tally, self._providers_changed)
         self.sync.load()
+        if all(key.admin for key in keys.by_id.values()) and (part is None or part.worker == 0):
+            say(msg("there is no key yet, so nobody is let in; make one: trimtab keys create"))
         self.metrics = Metrics(self._gauges, *((part.numbers, part.worker) if part else ()))
         self._access: AccessLog | None = None
         self._traces: Tracing | None = None
         self.front = Front(keys, self.fleet.routes, self._ended)
         self._part = part
-        self._admin = Admin(lambda: open_store(config.store, setup.default_store), Process(self._states, self._asked))
-        mounted = Mounted(self._admin.application, lambda request: _admin_only(keys, request))
-        self.operations = Operations(self.front, self.metrics, config, mounted if config.admin else None)
+        self._admin: Admin | None = None
+        self.operations = Operations(self.front, self.metrics, config, self._administer if config.admin else None)
         self.front.mounted, self.front.refused = self.operations, self._refused
         self._bounds = ClientBounds()
         self._tls = tls_of(config)
@@ -107,7 +112,7 @@ class Serving:
             loop.add_reader(parent, self._orphaned, parent)
         self.sync.begin()
         health = Health(self.fleet, self._routed)
-        minding = [loop.create_task(work) for work in (self._tell(), self._look(), health.run())]
+        minding = [loop.create_task(work) for work in (self._tell(), self._look(), health.run(), self._load_admin())]
         served = loop.create_task(serve(self.front, listening, self._stop, self._bounds, tls=self._tls))
         ready()
         try:
@@ -117,7 +122,8 @@ class Serving:
                 task.cancel()
             await self.sync.end()
             self.metrics.write()
-            self._admin.close()
+            if self._admin is not None:
+                self._admin.close()
             if self._access is not None:
                 self._access.close()
             if self._traces is not None:
@@ -179,6 +185,19 @@ class Serving:
         else:
             self._say(msg("reloaded: {n} models", n=len(self.front.routes.names)))
 
+    async def _load_admin(self) -> None:
+        """What the admin API needs takes a tenth of a second to load: it is done once requests are taken."""
+        await asyncio.to_thread(import_module, "trimtab.gateway.admin_app")
+
+    def _administer(self, request: Request, client: Inbound) -> Answering | None:
+        self.front.keys.find_admin(key_text(request.headers))
+        if self._admin is None:
+            from trimtab.gateway.admin_app import Admin
+
+            opened = partial(open_store, self.config.store, self._setup.default_store)
+            self._admin = Admin(opened, Process(self._states, self._asked))
+        return self._admin.mounted(request, client)
+
     def _asked(self) -> Reloaded:
         """Reload as the admin API asks: a fault is its answer. Where there are workers their parent tells them all."""
         config = load(self._setup, listening=True)
@@ -236,7 +255,7 @@ class Serving:
         self.config = self.operations.config = config
         bounds = self._bounds
         bounds.request_s, bounds.idle_s = config.request_timeout, config.idle_timeout
-        bounds.max_body = config.max_body
+        bounds.max_body, bounds.max_head = config.max_body, config.max_head
 
     def _log_to(self, file: str | None) -> None:
         if self._access is not None and file == self._access.file:
@@ -274,10 +293,6 @@ class Serving:
             found[f"back_end_outstanding{{back_end={quoted(back_end.name)}}}"] = back_end.outstanding
             found[f"back_end_ready{{back_end={quoted(back_end.name)}}}"] = float(back_end.ready(now))
         return found
-
-
-def _admin_only(keys: Keys, request: Request) -> None:
-    keys.find_admin(key_text(request.headers))
 
 
 def run(

@@ -13,9 +13,11 @@ import msgspec
 from trimtab.errors import HostError, UsageError
 from trimtab.gateway.addresses import listen_of
 from trimtab.gateway.checking import check
-from trimtab.gateway.config import BackEndConfig, Config
-from trimtab.gateway.reading import Finding, Reading, read
+from trimtab.gateway.config import BackEndConfig, Config, KeySource
+from trimtab.gateway.findings import Finding, Reading
 from trimtab.messages import Message, msg
+
+ENGINE_KEY = "VLLM_API_KEY"  # asked of the back ends that the command line names, as vLLM reads it
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -42,6 +44,8 @@ class Setup(msgspec.Struct, frozen=True):
 
 def reading_of(file: Path) -> Reading:
     """The file's reading. HostError when it cannot be read."""
+    from trimtab.gateway.reading import read  # brings a YAML parser, which a gateway without a file does not need
+
     try:
         return read(file.read_bytes(), str(file))
     except OSError as error:
@@ -53,7 +57,7 @@ def reading_of(file: Path) -> Reading:
 
 def load(setup: Setup, *, listening: bool = False) -> Config:
     """The configuration in force. UsageError that names every fault, HostError when the file cannot be read."""
-    reading = reading_of(setup.file) if setup.file is not None else read(b"", "")
+    reading = reading_of(setup.file) if setup.file is not None else Reading(Config(), (), {})
     if reading.config is not None:
         reading = msgspec.structs.replace(reading, config=_over(reading.config, setup))
     wrong = [finding for finding in check(reading, os.environ, listening=listening) if finding.severity == "error"]
@@ -63,7 +67,8 @@ def load(setup: Setup, *, listening: bool = False) -> Config:
 
 
 def _over(config: Config, setup: Setup) -> Config:
-    named = {f"back-end-{n}": BackEndConfig(url, kind="vllm") for n, url in enumerate(setup.back_ends, 1)}
+    key = KeySource(env=ENGINE_KEY) if os.environ.get(ENGINE_KEY, "").strip() else None
+    named = {f"back-end-{n}": BackEndConfig(url, kind="vllm", key=key) for n, url in enumerate(setup.back_ends, 1)}
     return msgspec.structs.replace(
         config,
         listen=setup.listen or config.listen,

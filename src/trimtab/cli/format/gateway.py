@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from trimtab.gateway.reading import Finding
+from trimtab.gateway.findings import Finding
 from trimtab.messages import Message, msg
 
 SCHEMA = "trimtab.gateway-check/1"
