@@ -1,18 +1,23 @@
 """`trimtab gateway` from the command line: check, schema, start, reload, end."""
 
+import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import jsonschema
 import psutil
+import pytest
 from ruamel.yaml import YAML
 
 from tests.gateway.fake_back_end import back_end
-from tests.gateway.process import ADMIN, gateway, until
+from tests.gateway.process import ADMIN, KEY, Gateway, gateway, until
 
 TOP = Path(__file__).parents[2]
 CONFIG = "local: false\nback_ends:\n  b: {url: http://127.0.0.1:9}\nmodels:\n  m: {targets: [{back_end: b}]}\n"
@@ -80,6 +85,47 @@ def test_back_ends_of_the_command_line_are_asked_with_the_engine_s_key(tmp_path:
             body = {"model": "listed", "messages": []}
             until(lambda: running.ask("POST", "/v1/chat/completions", body, key)[0] == 200, "an answer")
         assert behind.seen[0][1]["authorization"] == "Bearer sk-of-the-engine"
+
+
+@contextmanager
+def streaming(running: Gateway) -> Iterator[http.client.HTTPResponse]:
+    """A stream of which the first event has come."""
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+    body = json.dumps({"model": "m", "messages": [], "stream": True})
+    connection.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {KEY}"})
+    answer = connection.getresponse()
+    assert b"first" in answer.readline()
+    yield answer
+    connection.close()
+
+
+def refused(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_sigterm_lets_a_stream_end(tmp_path: Path, workers: str) -> None:
+    with back_end() as behind:
+        config = CONFIG.replace("http://127.0.0.1:9", behind.url)
+        with gateway(tmp_path, config, "--workers", workers) as running, streaming(running) as answer:
+            running.child.send_signal(signal.SIGTERM)
+            until(lambda: refused(running.port), "no new connection")
+            behind.go.set()
+            assert b"[DONE]" in answer.read()
+            assert running.child.wait(20) == 0
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_second_signal_ends_at_once(tmp_path: Path, workers: str) -> None:
+    with back_end() as behind:
+        config = CONFIG.replace("http://127.0.0.1:9", behind.url)
+        with gateway(tmp_path, config, "--workers", workers) as running, streaming(running):
+            running.child.send_signal(signal.SIGTERM)
+            until(lambda: refused(running.port), "no new connection")
+            running.child.send_signal(signal.SIGTERM)
+            assert running.child.wait(15) == 0
+            running.said("ended with 1 requests unanswered")
 
 
 def test_sighup_reloads_and_a_faulty_file_changes_nothing(tmp_path: Path) -> None:
