@@ -197,6 +197,8 @@ def _end_of_events(data: bytearray, start: int) -> int:
         return data.rfind(b"\n\n", start) + 2 if data.find(b"\n\n", start) >= 0 else 0
     end = 0
     for found in _BLANK.finditer(data, start):
+        if found.end() == len(data) and data[-1:] == b"\r" and b"\n" in found[0]:
+            break  # the first half of a line's end, by what the stream's other lines end in
         end = found.end()
     return end
 
