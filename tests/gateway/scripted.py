@@ -229,7 +229,7 @@ QUICK = Bounds(connect=0.5, first_byte=0.4, between=0.4, total=1.5)
 
 def config(ports: Mapping[str, int], models: Mapping[str, ModelConfig] | None = None, **fields: Any) -> Config:
     """Back ends on these ports, all of them replicas of "m" unless `models` says otherwise."""
-    fields = {"kind": "vllm", "bounds": QUICK, **fields}
+    fields = {"kind": "vllm", "bounds": fields.pop("waits", QUICK), **fields}
     ends = {name: BackEndConfig(f"http://127.0.0.1:{port}", **fields) for name, port in ports.items()}
     return Config(
         back_ends=ends, models=dict(models or {"m": ModelConfig(tuple(TargetConfig(name, "m") for name in ports))})

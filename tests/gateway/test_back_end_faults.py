@@ -327,6 +327,19 @@ def test_hedging_asks_a_second_one_and_takes_the_first_answer() -> None:
     run(test())
 
 
+def test_a_hedge_that_comes_too_late_asks_nobody() -> None:
+    async def test() -> None:
+        targets = tuple(TargetConfig(name, "m") for name in "abc")
+        models = {"m": ModelConfig(targets, hedge_after=0.1)}
+        async with several([[CLOSE], [answer()], [answer()]], models=models) as (running, ends):
+            assert (await running.ask()).status == 200
+            await asyncio.sleep(0.2)  # longer than the hedge would have waited
+            assert [len(e.seen) for e in ends] == [1, 1, 0]
+            assert len(running.records) == 1
+
+    run(test())
+
+
 def test_a_stream_passes_whole() -> None:
     async def test() -> None:
         async with one([streamed(DELTA, {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}})]) as (

@@ -63,11 +63,15 @@ class Exchange:
         self._ask()
         after = self._route.hedge_after
         if after is not None and not self._is_over:
-            self._hedge = asyncio.get_running_loop().call_later(after, self._ask)
+            self._hedge = asyncio.get_running_loop().call_later(after, self._ask_another)
+
+    def _ask_another(self) -> None:
+        """Beside the one that is being asked."""
+        self._hedge = None
+        self._ask()
 
     def _ask(self) -> None:
         """Ask the next one; when there is none and nobody is being asked, the request has failed."""
-        self._hedge = None
         target = self._route.choose(self._served, self._between, self._request.body, self._tried)
         if target is None:
             if not self._attempts:
@@ -266,6 +270,7 @@ class Exchange:
 
     def client_slow(self, slow: bool) -> None:
         self._paused = slow
+        self._last = time.monotonic()  # what either side waited for until now is not the other's doing
         if self._won is not None and self._won.connection is not None:
             self._won.connection.pause(slow)
 
