@@ -300,7 +300,7 @@ def check_stream(asks: bytes, stream: bytes) -> None:
             ADAPTERS[asks].validate_python(found)
 
 
-@pytest.mark.parametrize("kind", ["text", "stop", "length", "think"])
+@pytest.mark.parametrize("kind", ["text", "stop", "length", "think", "tool"])
 @pytest.mark.parametrize(("asks", "speaks"), PAIRS)
 def test_streams_are_of_the_clients_own_types(asks: bytes, speaks: str, kind: str) -> None:
     translation = between(asks, frozenset({speaks}))
@@ -315,7 +315,7 @@ def test_streams_are_of_the_clients_own_types(asks: bytes, speaks: str, kind: st
 def test_a_spoilt_stream_is_no_exception(asks: bytes, speaks: str, data: st.DataObject) -> None:
     """Events changed, left out, doubled or out of order."""
     reader = sse.Reader()
-    events = reader.feed(recorded(f"{data.draw(st.sampled_from(['text', 'think']))}-{speaks}.sse"))
+    events = reader.feed(recorded(f"{data.draw(st.sampled_from(['text', 'think', 'tool']))}-{speaks}.sse"))
     picked = data.draw(st.lists(st.sampled_from(events), max_size=12))
     stream = b""
     for event in picked:

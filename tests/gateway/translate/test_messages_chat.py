@@ -62,7 +62,7 @@ def call(index: int, arguments: str, id: str | None = None, name: str | None = N
 DONE = sse.data(b"[DONE]")
 
 
-@pytest.mark.parametrize("name", ["text", "stop", "length", "think"])
+@pytest.mark.parametrize("name", ["text", "stop", "length", "think", "tool"])
 def test_stream_is_as_vllms_own(name: str) -> None:
     """Kinds, order, text and usage. vLLM tells the prompt's tokens at the start, too: chat tells them at the end."""
     ours = events(translated(b"/messages", "chat", recorded(f"{name}-chat.sse"), ASKED))

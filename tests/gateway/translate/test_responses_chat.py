@@ -38,6 +38,8 @@ def comparable(event: dict[str, Any]) -> dict[str, Any]:
     def plain(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
             left = {k: plain(v, k) for k, v in value.items() if k not in VLLMS and v not in (None, [])}
+            if isinstance(left.get("text"), dict):  # vLLM 0.32 tells back the format by which it forced a call
+                del left["text"]
             return {k: v for k, v in left.items() if v is not None}
         if isinstance(value, list):
             return [plain(one) for one in value]
@@ -76,7 +78,7 @@ def mend(theirs: list[dict[str, Any]]) -> None:
 NAMES = ["text", "stop", "length", "think"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "tool"])
 def test_stream_is_as_vllms_own(name: str) -> None:
     """Kinds, order, numbers, text, status and usage."""
     ours = events(translated(b"/responses", "chat", recorded(f"{name}-chat.sse"), ASKED))
