@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
+from trimtab.messages import Message, msg
 from trimtab.rules.command.memory import Remedy, remedy, safe_utilization, tensor_size
 from trimtab.rules.log.context import LogContext
 from trimtab.rules.rule import FactMissing, Fix, Grade
@@ -17,6 +18,8 @@ SAFE_UTILIZATION = 0.95
 USUAL_UTILIZATION = 0.9
 SPARE_GIB = 0.5
 """Left free beside what a failed allocation lacked."""
+GIB = 1 << 30
+LOWER = msg("lower --gpu-memory-utilization by 0.03 to 0.05", zh="请把 --gpu-memory-utilization 降低 0.03 到 0.05")
 
 
 def set_flag(context: LogContext, name: str, value: str | None, grade: Grade = Grade.UNSAFE) -> Fix | None:
@@ -72,6 +75,25 @@ def lower_utilization(context: LogContext, lacking_gib: float | None, total_gib:
     steps = ceil(((lacking_gib or 0.0) + SPARE_GIB) / total * 100)
     share = min(given - max(steps, 2) / 100, SAFE_UTILIZATION)
     return f"{share:.2f}" if share >= 0.3 else None
+
+
+def take_less(context: LogContext, lacking_gib: float | None, total_gib: float | None) -> tuple[Message, Fix | None]:
+    """What to do where vLLM's share leaves too little beside it, in a few words and as an edit.
+
+    Where --kv-cache-memory-bytes is given it takes the place of --gpu-memory-utilization, which then changes nothing
+    (0.26 v1/worker/gpu_worker.py `determine_available_memory`).
+    """
+    given = context.facts.args.get("kv_cache_memory_bytes")
+    if isinstance(given, int):
+        found = largest_that_fits(context, "kv_cache_memory_bytes")
+        fewer = given - ceil(((lacking_gib or 0.0) + SPARE_GIB) * GIB)
+        less = found or (Remedy("kv-cache-memory-bytes", fewer) if fewer > 0 else None)
+    else:
+        share = lower_utilization(context, lacking_gib, total_gib)
+        less = Remedy("gpu-memory-utilization", share) if share else None
+    if less is None:
+        return LOWER, None
+    return msg("try {words}", zh="请试 {words}", words=less.words), set_flag(context, less.flag, str(less.value))
 
 
 def utilization(context: LogContext) -> float | None:

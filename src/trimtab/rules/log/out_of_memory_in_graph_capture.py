@@ -4,8 +4,9 @@ What it does: recognises an allocation that failed while graphs were captured or
     took its share.
 Why it matters: Graphs (up to some GiB with many sizes) are allocated beside --gpu-memory-utilization in most
     versions. A higher share makes it worse.
-How to fix: lower --gpu-memory-utilization to the share named, or capture fewer sizes with a lower --max-num-seqs;
-    --enforce-eager takes no graphs and decodes more slowly. Do not raise --gpu-memory-utilization.
+How to fix: lower --gpu-memory-utilization to the share named (where --kv-cache-memory-bytes is given, those instead),
+    or capture fewer sizes with a lower --max-num-seqs; --enforce-eager takes no graphs and decodes more slowly. Do not
+    raise --gpu-memory-utilization.
 When to ignore: never; the server did not start.
 Sources: vllm/v1/worker/gpu_model_runner.py (capture_model), vLLM 0.26; vllm/worker/model_runner.py, vLLM 0.6.6.
 """
@@ -17,31 +18,23 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log.context import LIKELY, LogContext
-from trimtab.rules.log.fixes import lower_utilization, set_flag
+from trimtab.rules.log.fixes import take_less
 from trimtab.rules.log.oom import Stage, shortage
 from trimtab.rules.rule import Example, Finding, Rule, Severity
-
-LOWER = msg("lower --gpu-memory-utilization by 0.03 to 0.05", zh="请把 --gpu-memory-utilization 降低 0.03 到 0.05")
 
 
 def check(context: LogContext) -> Iterator[Finding]:
     found = shortage(context)
     if found is None or found.stage is not Stage.CAPTURE:
         return
-    share = lower_utilization(context, found.lacking_gib, found.total_gib)
-    yield context.finding(
-        found.hit,
-        msg(
-            "the card ran out of memory after the KV cache took its share: {words}; {advice}",
-            zh="KV 缓存分配之后显存用尽：{words}；{advice}",
-            words=found.words,
-            advice=msg("try --gpu-memory-utilization {share}", zh="请试 --gpu-memory-utilization {share}", share=share)
-            if share
-            else LOWER,
-        ),
-        LIKELY,
-        fix=set_flag(context, "gpu-memory-utilization", share) if share else None,
+    advice, fix = take_less(context, found.lacking_gib, found.total_gib)
+    message = msg(
+        "the card ran out of memory after the KV cache took its share: {words}; {advice}",
+        zh="KV 缓存分配之后显存用尽：{words}；{advice}",
+        words=found.words,
+        advice=advice,
     )
+    yield context.finding(found.hit, message, LIKELY, fix=fix)
 
 
 RULE = Rule(
@@ -69,6 +62,18 @@ RULE = Rule(
             "capacity of 31.36 GiB of which 97.25 MiB is free.\n",
             at="line 7: torch.OutOfMemoryError",
             fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --gpu-memory-utilization 0.95",
+        ),
+        Example(
+            "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:1] vLLM API server version 0.26.0\n"
+            "(APIServer pid=1) INFO 11-30 03:43:10 [api_utils.py:2] non-default args: {'model': "
+            "'HuggingFaceTB/SmolLM2-1.7B-Instruct', 'kv_cache_memory_bytes': 30064771072}\n"
+            "(EngineCore pid=7) INFO 11-30 03:43:16 [kv_cache_utils.py:1] GPU KV cache size: 146,592 tokens\n"
+            "Traceback (most recent call last):\n"
+            '  File "vllm/v1/worker/gpu_worker.py", line 1, in capture_model\n'
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 148.00 MiB. GPU 0 has a total "
+            "capacity of 31.36 GiB of which 97.25 MiB is free.\n",
+            at="line 6: torch.OutOfMemoryError",
+            fixed="vllm serve HuggingFaceTB/SmolLM2-1.7B-Instruct --kv-cache-memory-bytes 29474684928",
         ),
         Example(
             "Capturing CUDA graph shapes:  60%|######    | 21/35\n"

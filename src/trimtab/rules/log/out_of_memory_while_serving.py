@@ -16,31 +16,23 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log.context import LIKELY, LogContext
-from trimtab.rules.log.fixes import lower_utilization, set_flag
+from trimtab.rules.log.fixes import take_less
 from trimtab.rules.log.oom import Stage, shortage
 from trimtab.rules.rule import Example, Finding, Rule, Severity
-
-LOWER = msg("lower --gpu-memory-utilization by 0.03 to 0.05", zh="请把 --gpu-memory-utilization 降低 0.03 到 0.05")
 
 
 def check(context: LogContext) -> Iterator[Finding]:
     found = shortage(context)
     if found is None or found.stage is not Stage.SERVING:
         return
-    share = lower_utilization(context, found.lacking_gib, found.total_gib)
-    yield context.finding(
-        found.hit,
-        msg(
-            "the card ran out of memory while serving: {words}; {advice}",
-            zh="服务期间显存用尽：{words}；{advice}",
-            words=found.words,
-            advice=msg("try --gpu-memory-utilization {share}", zh="请试 --gpu-memory-utilization {share}", share=share)
-            if share
-            else LOWER,
-        ),
-        LIKELY,
-        fix=set_flag(context, "gpu-memory-utilization", share) if share else None,
+    advice, fix = take_less(context, found.lacking_gib, found.total_gib)
+    message = msg(
+        "the card ran out of memory while serving: {words}; {advice}",
+        zh="服务期间显存用尽：{words}；{advice}",
+        words=found.words,
+        advice=advice,
     )
+    yield context.finding(found.hit, message, LIKELY, fix=fix)
 
 
 RULE = Rule(
