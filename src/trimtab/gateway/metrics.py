@@ -33,6 +33,8 @@ ABOUT = {
     "back_end_outstanding": ("gauge", "Requests that a back end is answering."),
     "back_end_ready": ("gauge", "Workers that would ask this back end now."),
     "workers": ("gauge", "Workers that told their numbers."),
+    "store_reachable": ("gauge", "Workers that reach the store."),
+    "usage_rows_kept": ("gauge", "Rows of usage that are in memory alone."),
 }
 
 

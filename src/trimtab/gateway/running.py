@@ -81,7 +81,7 @@ class Serving:
         self._store = store = open_store(config.store, setup.default_store)
         keys = Keys(more_keys)
         self._tally = Tally(keys.by_id)
-        self.sync = Sync(store, keys, self._tally, self._providers_changed)
+        self.sync = Sync(store, keys, self._tally, self._providers_changed, say)
         self.sync.load()
         if all(key.admin for key in keys.by_id.values()) and (part is None or part.worker == 0):
             say(msg("there is no key yet, so nobody is let in; make one: trimtab keys create"))
@@ -289,6 +289,8 @@ class Serving:
     def _gauges(self) -> dict[str, float]:
         now = time.monotonic()
         found: dict[str, float] = {"requests_in_flight": len(self.front.live)}
+        health = self.sync.health
+        found |= {"store_reachable": float(health.reachable), "usage_rows_kept": float(health.rows_kept)}
         for back_end in self.fleet.back_ends.values():
             found[f"back_end_outstanding{{back_end={quoted(back_end.name)}}}"] = back_end.outstanding
             found[f"back_end_ready{{back_end={quoted(back_end.name)}}}"] = float(back_end.ready(now))

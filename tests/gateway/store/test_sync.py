@@ -247,6 +247,9 @@ def test_a_store_that_goes_away_stops_nobody_and_gets_all_later(postgres: Postgr
             worker.ask("leave", "1")
         postgres.start()
         soon(lambda: worker.ask("health") == {"reachable": True, "rows_kept": 0, "reason": ""}, within=15)
+        lost, back = worker.ask("said")["said"]
+        assert lost.endswith("; requests go on, usage is kept in memory until it is back")
+        assert back.startswith("the store is back after ")
         again = open_store(address, Path())
         assert total(again) == 101
         again.close()

@@ -25,12 +25,14 @@ CHAT = b"/chat/completions"
 
 
 class Worker:
-    """Its commands: enter KEY, leave TOKENS, peek KEY, pour SECONDS BETWEEN, health."""
+    """Its commands: enter KEY, leave TOKENS, peek KEY, pour SECONDS BETWEEN, health, said."""
 
     def __init__(self, address: str) -> None:
         self.keys = Keys()
         self.tally = Tally(self.keys.by_id, {"m": Price(prompt=1.0, completion=2.0)})
-        self.sync = Sync(open_store(address, Path()), self.keys, self.tally)
+        self.said: list[str] = []
+        store = open_store(address, Path())
+        self.sync = Sync(store, self.keys, self.tally, say=lambda line: self.said.append(str(line)))
         self.key = ""
         self.sync.load()
 
@@ -65,6 +67,10 @@ class Worker:
         health = self.sync.health
         return {"reachable": health.reachable, "rows_kept": health.rows_kept, "reason": str(health.reason or "")}
 
+    def told(self) -> dict[str, object]:
+        """What a gateway would have said of the store."""
+        return {"said": self.said}
+
 
 async def main(address: str) -> None:
     worker = Worker(address)
@@ -93,6 +99,8 @@ async def _serve(worker: Worker, reader: asyncio.StreamReader) -> None:
                 answer = worker.leave(tokens)
             case ["pour", seconds, between]:
                 answer = await worker.pour(seconds, between)
+            case ["said"]:
+                answer = worker.told()
             case _:
                 answer = worker.seen()
         print(json.dumps(answer), flush=True)

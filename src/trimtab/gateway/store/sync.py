@@ -25,6 +25,7 @@ from trimtab.gateway.store.changes import Changes, KeyChange, changes, spent_now
 from trimtab.gateway.store.database import Store
 from trimtab.gateway.store.tidying import tidy
 from trimtab.gateway.tally import Tally
+from trimtab.messages import Message, msg
 
 TICK_S = 0.4  # two of them and what the store takes are less than a second
 GREET_S = 1.0  # while others are there
@@ -66,10 +67,19 @@ class Health(msgspec.Struct):
 class Sync:
     """One worker's tie to the store. `begin` before the first request, `end` after the last one."""
 
-    def __init__(self, store: Store, keys: Keys, tally: Tally, on_providers: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        tally: Tally,
+        on_providers: Callable[[], None] = lambda: None,
+        say: Callable[[Message], None] = lambda _: None,
+    ) -> None:
+        """`on_providers`: a provider's key changed. `say` is told when the store is lost and when it is back."""
         self.worker = secrets.token_hex(8)
         self.health = Health()
         self._store, self._keys, self._tally, self._on_providers = store, keys, tally, on_providers
+        self._say = say
         self._name = f"{socket.gethostname()}:{os.getpid()}"
         self._thread = ThreadPoolExecutor(1, "trimtab-store")
         self._since = self._number = 0
@@ -127,7 +137,7 @@ class Sync:
         except HostError as error:
             self._lost(error)
         else:
-            self.health.reachable, self.health.reason = True, None
+            self._back()
             self._take(outcome, tick.batch)
         self.health.rows_kept = len(self._tally) + (len(self._flying.rows) if self._flying else 0)
 
@@ -179,9 +189,16 @@ class Sync:
         health = self.health
         if health.reachable:
             health.reachable, health.since = False, time.time()
+            self._say(msg("{why}; requests go on, usage is kept in memory until it is back", why=error.message))
         health.reason = error
         for id in self._told:
             self._keys.by_id[id].changed = True
+
+    def _back(self) -> None:
+        if not self.health.reachable:
+            away = time.time() - self.health.since
+            self._say(msg("the store is back after {seconds:.0f} s", seconds=away))
+            self.health.reachable, self.health.reason = True, None
 
     def _take(self, outcome: Outcome, sent: Batch | None) -> None:
         found = outcome.changes
