@@ -253,9 +253,12 @@ def test_a_store_that_goes_away_stops_nobody_and_gets_all_later(postgres: Postgr
         again = open_store(address, Path())
         assert total(again) == 101
         again.close()
+        idle = Worker(address)
         postgres.stop()
         worker.ask("leave", "1")
         assert worker.end() == {"lost": 1}
+        assert idle.end() == {"lost": 0}
+        idle.close()
     finally:
         worker.close()
         if postgres.process is None:

@@ -181,7 +181,7 @@ class Sync:
     def _part(self, gladly: bool) -> None:
         """In the store's thread, at the end: what this worker counted stays for the others, the worker itself goes."""
         if gladly:
-            with self._store.writing() as to:
+            with suppress(HostError), self._store.writing() as to:  # else the others find it silent
                 batches.leave(to, self.worker)
         self._store.close()
 
