@@ -287,12 +287,16 @@ def _always(steps: Sequence[Step]) -> Script:
 def run(test: Any) -> Any:
     """Run a test's coroutine in the gateway's own loop."""
 
+    wrong: list[dict[str, Any]] = []  # what went wrong in callbacks, which nobody awaits
+
     async def whole() -> Any:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: wrong.append(context))
         try:
             return await asyncio.wait_for(test, 20)
         finally:
             for back_end in list(_STARTED):
                 await back_end.stop()
+            assert wrong == []
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(whole())

@@ -186,6 +186,24 @@ def test_a_client_that_ends_its_side_first_gets_its_answer(steps: list[Step]) ->
     run(test())
 
 
+def test_clients_that_reset_in_the_middle_of_many_answers_are_no_error() -> None:
+    """Their connections are found closed while answers are on their way to them."""
+
+    async def test() -> None:
+        steps: list[Step] = [BEGUN, *[chunk(events(DELTA)[0])] * 50, chunk(events(b"[DONE]")[0]) + b"0\r\n\r\n"]
+        async with one(steps, protocols=("chat",)) as (running, _):
+            for _ in range(20):
+                clients = [await connected(running.port, KEPT * 3) for _ in range(10)]
+                await until(lambda: running.front.live != set())
+                for n, client in enumerate(clients):
+                    leave(client, "reset" if n % 2 else "close")
+            await until(lambda: running.front.live == set())
+            assert len(running.records) >= 10
+            assert (await running.ask({"stream": True})).whole
+
+    run(test())
+
+
 def test_pipelined_requests_are_answered_in_their_order() -> None:
     async def test() -> None:
         script: Script = lambda n, r: [answer({"n": n, "usage": USAGE})]  # noqa: E731

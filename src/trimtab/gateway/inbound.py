@@ -107,7 +107,7 @@ class Inbound(asyncio.Protocol):
 
     def _look(self, times: int) -> None:
         transport = self._transport
-        if transport is None or not self._eof:
+        if transport is None or not self._eof or transport.is_closing():
             return
         state = transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
         if state[0] == _TCP_CLOSE:
@@ -267,7 +267,7 @@ class Inbound(asyncio.Protocol):
             self._write(head + last)
         request, self._answered, self._answering = self._answered, None, None
         self.since = time.monotonic()
-        if self._closing or self._transport is None:
+        if self._closing or self._transport is None or self._transport.is_closing():
             return
         if request is None or not request.keep_alive or self._refused is not None:
             if self._refused is not None and request is not None:
@@ -338,7 +338,7 @@ class Inbound(asyncio.Protocol):
 
     def _flush(self) -> None:
         out, self._out = self._out, []
-        if out and self._transport is not None:
+        if out and self._transport is not None and not self._transport.is_closing():
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def _refuse(self, refused: Refused) -> None:
@@ -356,7 +356,9 @@ class Inbound(asyncio.Protocol):
         self._closing = True
         self._flush()
         self.since = time.monotonic()
-        if self._transport is not None and self._transport.can_write_eof():
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._transport.can_write_eof():
             self._transport.write_eof()  # what still comes is read and thrown away: see LINGER_S
         else:
             self.close()

@@ -84,7 +84,12 @@ class Outbound(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(receiver.answer_breaks, "the connection was lost")
             return
         # Once all that came in was read: then the first of many requests wakes the back end, not each of them
-        asyncio.get_running_loop().call_soon(self._transport.write, data)
+        asyncio.get_running_loop().call_soon(self._write, data)
+
+    def _write(self, data: bytes) -> None:
+        transport = self._transport
+        if transport is not None and not transport.is_closing():  # else connection_lost tells the receiver
+            transport.write(data)
 
     def data_received(self, data: bytes) -> None:
         if self.receiver is None:  # an idle connection must be silent
@@ -93,7 +98,7 @@ class Outbound(asyncio.Protocol):
         self.spoke = True
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self._complete:
                 self._broken(f"it is no valid HTTP ({error})")
                 return
@@ -157,7 +162,7 @@ class Outbound(asyncio.Protocol):
 
     def pause(self, pause: bool) -> None:
         """Stop reading the answer (True), or go on."""
-        if self._transport is None or pause is self._paused:
+        if self._transport is None or pause is self._paused or self._transport.is_closing():
             return
         self._paused = pause
         if pause:
