@@ -29,7 +29,7 @@ from load import CELLS, Cell, measure
 
 DATA = Path(__file__).parents[1] / "data" / "gateway_speed.jsonl"
 INSTALLED = Path.home() / ".cache" / "trimtab-bench"
-SLOW = {"litellm": ("plain:1", "plain:16", "stream:64")}  # the cells that it can be asked for at all
+SLOW = {"litellm": ("plain:16", "stream:64")}  # the cells that it can be asked for at all
 
 
 def start_all(options: argparse.Namespace, place: Path, back_ends: tuple[int, int]) -> list[peers.Started]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import select
 import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -42,7 +43,7 @@ class ModelServer:
         class Handler(_Handler):
             server_of = owner
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -77,6 +78,13 @@ def case_of(body: Any) -> str:
         if isinstance(given, dict):
             given = given.get("content") or given.get("output") or given.get("text") or ""
     return given if isinstance(given, str) else ""
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that leaves is no error here; what else goes wrong is told."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -16,7 +16,7 @@ from tests.gateway.clients import chat_words
 from tests.gateway.clients.conftest import Way
 
 TEXT = "".join(chat_words.TEXT)
-MODELS = ["m", "messages-only"]
+MODELS = ["m", "chat-only", "messages-only"]
 WEATHER: Any = {
     "name": "get_weather",
     "description": "The weather of a city.",
@@ -74,7 +74,7 @@ def test_tool(client: Anthropic, model: str, streamed: bool) -> None:
     assert (block.type, block.name, block.input) == ("tool_use", "get_weather", {"city": "Paris"})
 
 
-@pytest.mark.parametrize("model", ["m"])
+@pytest.mark.parametrize("model", ["m", "chat-only"])
 def test_the_result_of_a_tool_goes_back(way: Way, client: Anthropic, model: str) -> None:
     block = ask(client, "tool", model, tools=[WEATHER]).content[-1]
     result = [{"type": "tool_result", "tool_use_id": block.id, "content": f"hello from {model}"}]
@@ -129,7 +129,7 @@ def test_a_bearer_token_is_a_key_too(way: Way) -> None:
         assert ask(client, "hello").content[0].text == TEXT
 
 
-@pytest.mark.parametrize("model", ["m"])
+@pytest.mark.parametrize("model", ["m", "chat-only"])
 def test_a_429_is_tried_again_after_the_time_that_the_model_named(way: Way, client: Anthropic, model: str) -> None:
     text = f"twice anthropic {model}"
     begun = time.monotonic()
@@ -138,7 +138,7 @@ def test_a_429_is_tried_again_after_the_time_that_the_model_named(way: Way, clie
     assert time.monotonic() - begun < 0.45  # by retry-after-ms; without it the client waits 0.375 s at least
 
 
-@pytest.mark.parametrize("model", ["m"])
+@pytest.mark.parametrize("model", ["m", "chat-only"])
 def test_a_time_out_of_the_client_ends_the_request_at_the_model(way: Way, client: Anthropic, model: str) -> None:
     for text, streamed in ((f"silent anthropic {model}", False), (f"stuck anthropic {model}", True)):
         with pytest.raises((anthropic.APITimeoutError, httpx2.ReadTimeout)):
@@ -147,13 +147,13 @@ def test_a_time_out_of_the_client_ends_the_request_at_the_model(way: Way, client
         assert way.server.wait_lost(text) - left < 0.05
 
 
-@pytest.mark.parametrize("model", ["m"])
+@pytest.mark.parametrize("model", ["m", "chat-only"])
 def test_a_stream_that_breaks_is_no_whole_answer(client: Anthropic, model: str) -> None:
     with pytest.raises((anthropic.APIError, httpx2.RemoteProtocolError, httpx2.ReadError)):
         list(ask(client, "cut", model, stream=True))
 
 
-@pytest.mark.parametrize("model", ["m"])
+@pytest.mark.parametrize("model", ["m", "chat-only"])
 def test_an_error_within_a_stream_arrives(client: Anthropic, model: str) -> None:
     with pytest.raises(anthropic.APIStatusError, match="the model says 500"):
         list(ask(client, "fails", model, stream=True))

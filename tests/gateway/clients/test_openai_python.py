@@ -19,7 +19,7 @@ from tests.gateway.clients import chat_words
 from tests.gateway.clients.conftest import Way
 
 TEXT = "".join(chat_words.TEXT)
-CHAT = ["m", "chat-only"]
+CHAT = ["m", "chat-only", "messages-only"]
 WEATHER: ChatCompletionToolParam = {
     "type": "function",
     "function": {
@@ -252,7 +252,7 @@ def test_completions(client: OpenAI) -> None:
     assert "".join(c.choices[0].text for c in chunks) == TEXT
 
 
-@pytest.mark.parametrize("model", ["m"])
+@pytest.mark.parametrize("model", ["m", "chat-only"])
 def test_responses(client: OpenAI, model: str) -> None:
     found = client.responses.create(model=model, input="hello")
     assert (found.output_text, found.status) == (TEXT, "completed")
@@ -260,7 +260,7 @@ def test_responses(client: OpenAI, model: str) -> None:
     assert (found.usage.input_tokens, found.usage.output_tokens) == (7, 5)
 
 
-@pytest.mark.parametrize("model", ["m"])
+@pytest.mark.parametrize("model", ["m", "chat-only"])
 def test_responses_streamed(client: OpenAI, model: str) -> None:
     with client.responses.stream(model=model, input="hello") as stream:
         kinds = [event.type for event in stream]
@@ -270,7 +270,7 @@ def test_responses_streamed(client: OpenAI, model: str) -> None:
     assert kinds.count("response.output_text.delta") == len(chat_words.TEXT)
 
 
-@pytest.mark.parametrize("model", ["m"])
+@pytest.mark.parametrize("model", ["m", "chat-only"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_responses_with_a_tool(client: OpenAI, model: str, streamed: bool) -> None:
     tool: Any = {"type": "function", **WEATHER["function"]}
