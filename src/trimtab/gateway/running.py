@@ -49,7 +49,7 @@ from trimtab.messages import Message, msg
 if TYPE_CHECKING:
     from trimtab.gateway.admin_app import Admin
 
-COLLECT_AFTER = 20_000  # new containers: a request leaves no cycle behind, so there is little to be found
+COLLECT_AFTER = 2_000  # new containers: a request leaves no cycle behind, the ties to the store leave a few each time
 GIVE_WAY_S = 0.0002  # for which a thread that writes to the store may keep the loop from running: 5 ms by default
 Say = Callable[[Message], None]
 LOOK_S = 1.0  # between two looks at the servers of this host
