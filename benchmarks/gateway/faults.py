@@ -42,7 +42,7 @@ KINDS: dict[str, tuple[int, frozenset[str]]] = {
     "broken": (3, frozenset({"500", "502"})),
     "busy": (3, frozenset({"429"})),
     "cut": (3, frozenset({"cut"})),
-    "short": (2, frozenset({"cut"})),
+    "short": (2, frozenset({"502"})),  # its model is renamed, so the whole of it is waited for
     "garbage": (1, frozenset({"502"})),
     "leave": (3, frozenset({"left"})),
     "key": (2, frozenset({"401"})),

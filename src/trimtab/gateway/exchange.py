@@ -187,8 +187,8 @@ class Exchange:
         else:
             flow = BodyUsage()
             flow = flow if translation is None else Held(flow, translation.answer)
-        if target.model != self._asked.model:
-            flow = Renamed(flow, target.model, self._asked.model, streamed=self._streamed)
+        if target.model != self._asked.model and (self._streamed or b"json" in kind):
+            flow = Renamed(flow, target.model, self._asked.model, streamed=self._streamed, length=self._length)
         return flow
 
     def _worded(self, status: int, body: bytes) -> bytes:

@@ -11,6 +11,8 @@ import msgspec
 from trimtab.gateway.routes import Stream
 from trimtab.gateway.usage import Usage
 
+HELD = 1 << 20  # bytes
+
 
 class Flow(Protocol):
     """The bytes of one answer. `whole`: they go to the client when all are there."""
@@ -28,24 +30,32 @@ class Flow(Protocol):
 
 
 class Renamed:
-    """The caller's name of the model in place of the back end's: in each piece of a stream, in the first of a body.
+    """The caller's name of the model in place of the back end's: in each piece of a stream, or in a whole body.
 
-    The bytes `"model":"..."` stand in no text of valid JSON, where a quote is escaped.
+    A body of more than HELD bytes goes on as it comes, and only its first piece is looked at. The bytes
+    `"model":"..."` stand in no text of valid JSON, where a quote is escaped.
     """
 
-    __slots__ = ("_inner", "_pairs", "_streamed", "whole")
+    __slots__ = ("_held", "_inner", "_pairs", "_streamed", "whole")
 
-    def __init__(self, inner: Flow, there: str, here: str, *, streamed: bool) -> None:
+    def __init__(self, inner: Flow, there: str, here: str, *, streamed: bool, length: int) -> None:
+        """`length` of the body, -1 where it is not known."""
         self._pairs = _pairs(there, here)
-        self._inner, self._streamed, self.whole = inner, streamed, inner.whole
+        self._held: list[bytes] | None = None if streamed or length > HELD else []
+        self._inner, self._streamed, self.whole = inner, streamed, inner.whole or self._held is not None
 
     def pass_on(self, piece: bytes) -> bytes:
         """What the client may have now."""
-        return self._put_back(self._inner.pass_on(piece))
+        data = self._inner.pass_on(piece)
+        if self._held is None:
+            return self._put_back(data)
+        self._held.append(data)
+        return b""
 
     def rest(self) -> bytes:
         """What was held back."""
-        return self._put_back(self._inner.rest())
+        rest = self._inner.rest()
+        return self._put_back(rest if self._held is None else b"".join([*self._held, rest]))
 
     def usage(self) -> Usage | None:
         """What the back end told."""

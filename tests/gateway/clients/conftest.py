@@ -41,6 +41,8 @@ def way(model_server: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> 
         },
         "models": {
             "m": {"targets": [{"back_end": "all"}]},
+            "demo": {"targets": [{"back_end": "all"}]},
+            "renamed": {"targets": [{"back_end": "all", "model": "demo"}]},
             "chat-only": {"targets": [{"back_end": "chat", "model": "m"}]},
             "messages-only": {"targets": [{"back_end": "messages", "model": "m"}]},
         },

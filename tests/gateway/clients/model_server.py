@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.gateway.clients import chat_words, messages_words, responses_words
@@ -21,6 +22,7 @@ from tests.gateway.clients import chat_words, messages_words, responses_words
 FAILURES = {"busy": 429, "bad": 400, "broken": 500, "unprocessable": 422}
 LENGTH = 32768
 WAIT_S = 20.0
+RECORDED = Path(__file__).parents[1] / "translate" / "recorded"
 
 
 class Seen(NamedTuple):
@@ -113,7 +115,9 @@ class _Handler(BaseHTTPRequestHandler):
         case = case_of(body)
         server.times[case] += 1
         word = case.split(" ")[0]
-        if word == "silent":
+        if word == "recorded":
+            self._say_again(path, case.split(" ")[1], bool(body.get("stream")))
+        elif word == "silent":
             self._watch(case)
         elif word in FAILURES or (word == "twice" and server.times[case] == 1):
             self._fail(path, FAILURES.get(word, 429))
@@ -131,6 +135,18 @@ class _Handler(BaseHTTPRequestHandler):
         words = messages_words if path.startswith("/messages") else chat_words
         extra = {"Retry-After": "1", "retry-after-ms": "20"} if status == 429 else {}
         self._whole(status, words.error(status), extra)
+
+    def _say_again(self, path: str, name: str, streamed: bool) -> None:
+        """What vLLM answered, byte for byte; a stream in pieces that end anywhere."""
+        data = recorded(path, name, streamed=streamed)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8" if streamed else "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for at in range(0, len(data), 97):
+            piece = data[at : at + 97]
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        self.wfile.write(b"0\r\n\r\n")
 
     def _whole(self, status: int, value: Any, extra: dict[str, str] | None = None) -> None:
         data = json.dumps(value).encode()
@@ -162,6 +178,12 @@ class _Handler(BaseHTTPRequestHandler):
         select.select([self.connection], [], [], WAIT_S)
         self.server_of.lost[case] = time.monotonic()
         self.close_connection = True
+
+
+def recorded(path: str, name: str, *, streamed: bool) -> bytes:
+    """An answer of vLLM 0.32 that tests/gateway/translate keeps."""
+    kind = {"/chat/completions": "chat", "/messages": "messages", "/responses": "responses"}[path]
+    return (RECORDED / f"{name}-{kind}.{'sse' if streamed else 'json'}").read_bytes()
 
 
 def _answer(path: str, word: str, body: Any) -> Any:
