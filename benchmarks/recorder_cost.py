@@ -111,7 +111,7 @@ def _of_eight_cards() -> Moment:
     return Moment(
         at=1_796_023_428.25, running=256, waiting=1024, kv=0.9999, preemptions=12_345, finished=1_234_567,
         generated=1_234_567_890, prompted=12_345_678_901, hits=2_345_678_901, queries=12_345_678_901,
-        steps=12_345_678, longest_prompt=100_000, gpu_mib=(131_559,) * 8, gpu_total_mib=(143_156,) * 8,
+        steps=12_345_678, longest_finished=100_000, gpu_mib=(131_559,) * 8, gpu_total_mib=(143_156,) * 8,
         ram_mib=1_031_000,
     )  # fmt: skip
 

@@ -281,3 +281,18 @@ def test_the_engine_is_told_how_long_requests_may_run_at_its_end(
     found = recall("mine")
     assert found is not None
     assert found.launch.command.get("shutdown-timeout") == "3"
+
+
+def test_a_terminal_that_is_gone_ends_no_server(home: Path, model: Path, python: Path) -> None:
+    with running(home, *given(model, python)) as child:
+        first = wait_for(lambda: record(home, "ready"))
+        assert child.stderr is not None
+        while "serving" not in child.stderr.readline():
+            continue
+        child.stderr.close()
+        os.kill(first.engine_pid, signal.SIGKILL)
+        second = wait_for(lambda: (r := record(home, "ready")) and r.restarts == 1 and r)
+        child.send_signal(signal.SIGINT)
+        child.wait(30)
+    assert second.pid == first.pid
+    assert left_over(home) == []

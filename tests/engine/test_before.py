@@ -14,7 +14,7 @@ def falling() -> list[Moment]:
         Moment(
             at=AT - 600 + 5 * n, running=8, waiting=n // 10, kv=min(1.0, n / 100), preemptions=max(0, n - 80),
             generated=100 * n, steps=n, gpu_mib=(70_000, 60_000 + 10 * n), gpu_total_mib=(81_559, 81_559),
-            ram_mib=40_000 - 350 * n, longest_prompt=20_000 if n == 7 else None,
+            ram_mib=40_000 - 350 * n, longest_finished=20_000 if n == 7 else None,
         )
         for n in range(114)
     ]  # fmt: skip
@@ -26,7 +26,7 @@ def test_rows_and_sentence() -> None:
     assert [row.ago for row in before.minutes] == list(range(10, 0, -1))
     first, last = before.minutes[0], before.minutes[-1]
     assert first == Minute(
-        ago=10, running=8, waiting=1, kv=0.11, preemptions=0, tokens_s=20.0, longest_prompt=20_000, gpu_mib=70_000,
+        ago=10, running=8, waiting=1, kv=0.11, preemptions=0, tokens_s=20.0, longest_finished=20_000, gpu_mib=70_000,
         gpu_total_mib=81_559, ram_mib=36_150,
     )  # fmt: skip
     assert (last.silent, last.ram_mib, last.kv) == (6, 90, 1.0)

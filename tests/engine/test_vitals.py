@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trimtab.engine.vitals import Progress, Vitals, longest_prompt, read_progress, read_vitals
+from trimtab.engine.vitals import Progress, Vitals, longest_finished, read_progress, read_vitals
 
 V1 = """\
 # HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -112,14 +112,14 @@ def test_progress_of_an_engine_that_counts_little_or_nothing() -> None:
 
 def test_the_longest_prompt_is_the_bound_of_its_bucket() -> None:
     before = read(V1)
-    assert longest_prompt(before, before) is None
+    assert longest_finished(before, before) is None
     two_more = V1.replace('"2000.0",model_name="demo"} 9.0', '"2000.0",model_name="demo"} 10.0').replace(
         '"+Inf",model_name="demo"} 9.0', '"+Inf",model_name="demo"} 10.0'
     )
-    assert longest_prompt(before, read(two_more)) == 2000
+    assert longest_finished(before, read(two_more)) == 2000
     beyond = V1.replace('"+Inf",model_name="demo"} 9.0', '"+Inf",model_name="demo"} 10.0')
-    assert longest_prompt(before, read(beyond)) is None
-    assert longest_prompt(read(V0_6), read(V0_6)) is None
+    assert longest_finished(before, read(beyond)) is None
+    assert longest_finished(read(V0_6), read(V0_6)) is None
 
 
 def test_a_large_body_stays_cheap() -> None:
@@ -138,4 +138,4 @@ def test_the_words_of_a_real_server() -> None:
     assert (found.hits, found.queries, found.hit_rate, found.kv_tokens) == (0, 31, None, 46592)
     assert found.prefilled_s is not None
     assert found.decoded_s is not None
-    assert longest_prompt(Vitals(), found) == 50
+    assert longest_finished(Vitals(), found) == 50

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ import pytest
 from tests.supervisor.fake import wait_for
 from trimtab.engine.redaction import hide_secrets
 from trimtab.messages import msg
-from trimtab.supervisor.events import NOTE, Listeners, Teller
+from trimtab.supervisor.events import NOTE, Listeners, Teller, run_listener
 from trimtab.supervisor.journal import read_journal
 from trimtab.supervisor.launching import Diagnosis, StateChanged, Step
 from trimtab.supervisor.states import State
@@ -176,3 +177,9 @@ def test_one_that_fails_does_not_keep_the_others_from_hearing(tmp_path: Path) ->
     with hook() as (url, got):
         notes = tell(tmp_path, Listeners(commands=("exit 1",), webhooks=(url,)), READY)
     assert len(notes) == len(got) == 1
+
+
+def test_a_command_where_no_file_can_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    failed = run_listener("true", b"{}", {"event": "ready"}, 5.0)
+    assert str(failed) == "the command for events cannot be started: No such file or directory"

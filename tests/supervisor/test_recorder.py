@@ -22,7 +22,7 @@ MEMORY = MemoryUsed((70_000, 71_000), (81_559, 81_559), 120_000)
 EIGHT_CARDS = Moment(
     at=1_796_023_428.25, running=1024, waiting=20_000, kv=0.9999, preemptions=1_234_567, finished=12_345_678,
     generated=12_345_678_901, prompted=123_456_789_012, hits=123_456_789_012, queries=123_456_789_012,
-    steps=123_456_789, longest_prompt=1_000_000, gpu_mib=(181_559,) * 8, gpu_total_mib=(183_359,) * 8,
+    steps=123_456_789, longest_finished=1_000_000, gpu_mib=(181_559,) * 8, gpu_total_mib=(183_359,) * 8,
     ram_mib=2_097_152,
 )  # fmt: skip
 
@@ -44,7 +44,7 @@ def test_it_records_while_the_engine_serves(tmp_path: Path) -> None:
         asked = server.asked
     first = kept[0]
     assert (first.running, first.waiting, first.kv, first.preemptions, first.generated) == (5, 4, 0.75, 7, 1_250_000)
-    assert (first.gpu_mib, first.ram_mib, first.longest_prompt) == ((70_000, 71_000), 120_000, None)
+    assert (first.gpu_mib, first.ram_mib, first.longest_finished) == ((70_000, 71_000), 120_000, None)
     assert asked == len(kept)
 
 

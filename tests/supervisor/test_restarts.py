@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 import time
 import urllib.request
@@ -274,6 +275,36 @@ def test_no_start_while_others_hold_the_cards(tmp_path: Path) -> None:
     assert str(outcome.reason) == f"not started again: {held}"
     assert sum(isinstance(event, StillTaken) for event in run.events) == 1
     assert [entry.reason for entry in entries(run) if entry.what == "cards"] == [held]
+
+
+def test_a_program_that_is_gone_for_a_while_ends_no_server(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.symlink_to(sys.executable)
+    work = tmp_path / "work"
+    work.mkdir()
+    given = kept(tmp_path, limits=replace(LIMITS, max_restarts=99, longest_wait_s=0.1))
+    run = Run(replace(given, argv=(str(program), *given.argv[1:]), cwd=work))
+    first = again(run, 1)
+    work.rmdir()
+    program.unlink()
+    os.kill(first.engine_pid, signal.SIGKILL)
+    why = f"could not start the engine: {program}: No such file or directory"
+    wait_for(lambda: any(entry.reason == why for entry in entries(run) if entry.what == "diagnosis"))
+    program.symlink_to(sys.executable)
+    again(run, 2)
+    assert run.end().state is State.STOPPED
+    gone(run)
+
+
+def test_a_look_at_the_cards_that_breaks_holds_up_no_restart(tmp_path: Path) -> None:
+    def settle(argv: tuple[str, ...]) -> Message | None:
+        raise ValueError("a driver that says nonsense")
+
+    run = Run(kept(tmp_path), callbacks=Callbacks(settle=settle))
+    os.kill(again(run, 1).engine_pid, signal.SIGKILL)
+    again(run, 2)
+    assert run.end().state is State.STOPPED
+    assert "a driver that says nonsense" in next(e.reason for e in entries(run) if e.what == "cards")
 
 
 def test_a_wait_for_the_cards_is_written_down(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -53,6 +53,10 @@ class Starting:
 
     def seen(self, event: Event) -> None:
         """Draw a change of state, and progress within one."""
+        with suppress(OSError):  # a terminal that is gone, a pipe that broke, a full disk: none of them ends a server
+            self._draw_event(event)
+
+    def _draw_event(self, event: Event) -> None:
         if isinstance(event, StateChanged):
             if event.state in STARTUP and self._show is None:
                 self._display = ExitStack()

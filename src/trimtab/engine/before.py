@@ -25,7 +25,7 @@ class Minute(msgspec.Struct, frozen=True):
     kv: float | None = None  # the fullest, 0 to 1
     preemptions: int | None = None  # in this minute
     tokens_s: float | None = None  # generated
-    longest_prompt: int | None = None  # at most so many tokens, of requests that finished
+    longest_finished: int | None = None  # at most so many tokens, of requests that finished
     gpu_mib: int | None = None  # used, of the card that had least left
     gpu_total_mib: int | None = None
     ram_mib: int | None = None  # the least that was free
@@ -66,7 +66,7 @@ def _minute(ago: int, seen: list[Moment], last: Moment | None) -> Minute:
         kv=max((moment.kv for moment in seen if moment.kv is not None), default=None),
         preemptions=grown([moment.preemptions for moment in since]),
         tokens_s=tokens / span_s if tokens is not None and span_s > 0 else None,
-        longest_prompt=most([moment.longest_prompt for moment in seen]),
+        longest_finished=most([moment.longest_finished for moment in seen]),
         gpu_mib=used,
         gpu_total_mib=total,
         ram_mib=min((moment.ram_mib for moment in seen if moment.ram_mib is not None), default=None),
@@ -176,7 +176,7 @@ def _gpu_memory(seen: list[Moment], at: float) -> Message | None:
 
 
 def _prompts(seen: list[Moment], at: float) -> Message | None:
-    longest = most([moment.longest_prompt for moment in seen])
+    longest = most([moment.longest_finished for moment in seen])
     if longest is None:
         return None
     return msg("the longest prompt of a finished request had at most {n} tokens", n=f"{longest:,}")

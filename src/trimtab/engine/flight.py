@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from trimtab.engine.vitals import Vitals, longest_prompt
+from trimtab.engine.vitals import Vitals, longest_finished
 
 
 class Moment(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Counts are since the engine's start. `longest_prompt` is an upper bound in tokens, of requests that finished
+    """Counts are since the engine's start. `longest_finished` is an upper bound in tokens, of requests that finished
     since the moment before: vLLM does not tell the prompts of running ones.
     """
 
@@ -25,7 +25,7 @@ class Moment(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     hits: int | None = None  # prompt tokens found in the prefix cache
     queries: int | None = None
     steps: int | None = None
-    longest_prompt: int | None = None
+    longest_finished: int | None = None
     gpu_mib: tuple[int, ...] | None = None  # used, of each card of the server
     gpu_total_mib: tuple[int, ...] | None = None
     ram_mib: int | None = None  # free for programs on this host, or in its container
@@ -74,7 +74,7 @@ def moment_of(at: float, memory: MemoryUsed, now: Vitals | None, before: Vitals 
         hits=seen.hits,
         queries=seen.queries,
         steps=seen.steps,
-        longest_prompt=longest_prompt(before, now) if before is not None and now is not None else None,
+        longest_finished=longest_finished(before, now) if before is not None and now is not None else None,
         gpu_mib=memory.gpu_mib,
         gpu_total_mib=memory.gpu_total_mib,
         ram_mib=memory.ram_mib,

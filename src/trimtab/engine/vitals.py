@@ -115,7 +115,7 @@ def read_progress(body: bytes) -> Progress | None:
     return Progress(running, _sum(lines, _WAITING) or 0, moves)
 
 
-def longest_prompt(before: Vitals, after: Vitals) -> int | None:
+def longest_finished(before: Vitals, after: Vitals) -> int | None:
     """The upper bound of the longest prompt among requests that finished between two looks.
 
     None when none finished, when this version does not count them, or when it is longer than its largest bucket.

@@ -128,15 +128,19 @@ def run_listener(command: str, body: bytes, event: Mapping[str, Any], bound_s: f
     `bound_s`; what it leaves running in the background before that may stay.
     """
     env = {**os.environ, "TRIMTAB_EVENT": str(event["event"]), "TRIMTAB_SERVER_NAME": str(event.get("name", ""))}
+    try:
+        return _run(command, body, env, bound_s)
+    except OSError as error:  # also a full disk
+        return msg("the command for events cannot be started: {reason}", reason=error.strerror or error)
+
+
+def _run(command: str, body: bytes, env: Mapping[str, str], bound_s: float) -> Message | None:
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said:  # a pipe would wait for grandchildren
         given.write(body + b"\n")
         given.seek(0)
-        try:
-            child = subprocess.Popen(
-                ["/bin/sh", "-c", command], stdin=given, stdout=said, stderr=said, env=env, start_new_session=True
-            )
-        except OSError as error:
-            return msg("the command for events cannot be started: {reason}", reason=error.strerror)
+        child = subprocess.Popen(
+            ["/bin/sh", "-c", command], stdin=given, stdout=said, stderr=said, env=env, start_new_session=True
+        )
         try:
             code = child.wait(bound_s)
         except subprocess.TimeoutExpired:

@@ -33,7 +33,7 @@ class LaunchSpec:
     log_file: Path | None = None  # in the server's directory when None
     log_bytes: int = 64 * 2**20  # a log that is larger is set aside
     log_files: int = LOG_FILES
-    cwd: Path | None = None  # the server's directory when None
+    cwd: Path | None = None  # the server's directory when None or gone
     engine_version: str = ""
     memo: Mapping[str, Any] = field(default_factory=dict)  # for the journal: all that starts it again
     limits: Limits = field(default_factory=Limits)

@@ -22,6 +22,7 @@ import psutil
 from trimtab.errors import HostError, UsageError
 from trimtab.messages import msg
 from trimtab.supervisor.happenings import ExitStatus
+from trimtab.supervisor.ports import holder
 from trimtab.supervisor.rotation import RotatingLog
 
 MARK = "TRIMTAB_SERVER"  # in the environment of every process of an engine: finds those that left the session
@@ -56,6 +57,14 @@ class Engine:
                 stdin=subprocess.DEVNULL, stdout=write, stderr=write, pass_fds=(theirs.fileno(),),
                 env={**env, MARK: self.mark}, cwd=cwd, start_new_session=True,
             )  # fmt: skip
+        except OSError as error:  # no process, no memory, no directory to run in
+            os.close(read)
+            self._control.close()
+            log.close()
+            raise HostError(
+                msg("could not start the engine: {reason}", reason=error),
+                hint=msg("Look at the limits of this user and at the directory it runs in: {cwd}", cwd=cwd),
+            ) from error
         finally:
             os.close(write)
             theirs.close()
@@ -77,6 +86,11 @@ class Engine:
         """SIGKILL to the whole group, at once."""
         if self._guard.returncode is None:
             _signal_group(self.group, signal.SIGKILL)
+
+    def listens_on(self, port: int) -> bool:
+        """Whether the process on `port` is one of the engine's, as far as this user may see."""
+        found = holder(port)
+        return found is None or found.pid == 0 or found.pid in members(self.group, self.mark)
 
     def _first_answer(self, argv: Sequence[str]) -> int:
         line = next(self._answers(), b"")

@@ -51,8 +51,7 @@ from trimtab.supervisor.launching import (
 )
 from trimtab.supervisor.notify import Notifier
 from trimtab.supervisor.policy import Situation, decide
-from trimtab.supervisor.ports import holder
-from trimtab.supervisor.process import Engine, members
+from trimtab.supervisor.process import Engine
 from trimtab.supervisor.readiness import Probe
 from trimtab.supervisor.rotation import RotatingLog
 from trimtab.supervisor.states import INITIAL, STARTUP, State
@@ -61,6 +60,7 @@ from trimtab.supervisor.watch import Watch
 
 TICK_S, IDLE_TICK_S = 0.5, 60.0
 JOIN_S = 5.0
+NOT_STARTED = 127  # as a shell says of a program that it cannot run
 WAIT_TOLD_S = 1.0  # a shorter wait for the cards is none
 KEPT_LINES = 4000  # of errors and tracebacks, for the failure summary
 _FAILURE_KINDS = frozenset({Kind.ERROR, Kind.EXCEPTION, Kind.TRACEBACK, Kind.PLAIN})
@@ -111,6 +111,7 @@ class _Memory:
     starts: int = 0
     steps: tuple[Step, ...] = ()
     settling_at: float | None = None  # when the wait for the cards of the next start began
+    not_started: Message | None = None  # why the last restart came to no process
     behind: bool = False  # whether the disk was seen to take nothing
     taken: str = ""  # who was last seen to hold them
 
@@ -160,13 +161,18 @@ class _Supervision:
     def _launch(self) -> None:
         spec = self._spec
         self._failure_lines.clear()
+        self._memory.not_started = None
+        cwd = spec.cwd if spec.cwd is not None and spec.cwd.is_dir() else self._home
         try:
             self._begin_log()
             engine = Engine(
-                self._argv, env=spec.env, cwd=spec.cwd or self._home, log=self._log,
+                self._argv, env=spec.env, cwd=cwd, log=self._log,
                 on_line=self._hear, on_exit=lambda status: self._inbox.put(Exited(status)),
             )  # fmt: skip
         except TrimtabError as error:
+            if self._memory.starts:
+                self._not_started(error.message)
+                return
             self._enter(Enter(State.FAILED_TO_START, error.message), passing=False)
             raise
         self._engine = engine
@@ -177,8 +183,15 @@ class _Supervision:
         self._handle(Launched())
         url = self._book.record.base_url.removesuffix("/v1")
         probe = Probe(url, api_key=spec.api_key, model=spec.served_model, health_s=spec.pace.health_s)
-        self._watch = Watch(probe, spec.pace, lambda: _listens(engine, spec.port), self._inbox.put)
+        self._watch = Watch(probe, spec.pace, lambda: engine.listens_on(spec.port), self._inbox.put)
         self._watch.start()
+
+    def _not_started(self, why: Message) -> None:
+        """A restart that comes to no process counts as one that ended at once: the reason may pass."""
+        self._memory.starts += 1
+        self._memory.not_started = why
+        self._handle(Launched())
+        self._inbox.put(Exited(ExitStatus(NOT_STARTED)))
 
     def _begin_log(self) -> None:
         """A restart goes on without a log where the disk takes none; the first start says so and ends."""
@@ -314,8 +327,11 @@ class _Supervision:
             self._spec.name, self._argv, self._log_file, status, situation.served, situation.killed_for,
             failure_summary(self._failure_lines), self._memory.steps,
         )  # fmt: skip
-        try:  # without a log of this start the doctor would read a former one's
-            found = self._call.diagnose(failed) if self._log.begun else Diagnosis(errors=failed.errors)
+        try:
+            if self._memory.not_started is not None or not self._log.begun:  # the log on the disk is a former start's
+                found = Diagnosis(errors=failed.errors, cause=self._memory.not_started)
+            else:
+                found = self._call.diagnose(failed)
         except Exception as error:  # noqa: BLE001 - whatever a diagnosis stumbles over, the server goes on
             found = Diagnosis(errors=failed.errors, data={"diagnosis_failed": repr(error)})
         self._inbox.put(_Diagnosed(found))
@@ -346,6 +362,9 @@ class _Supervision:
             note = self._call.settle(self._argv)
         except TrimtabError as error:
             note = error.message
+        except Exception as error:  # noqa: BLE001 - nobody may wait for ever: the start itself shows what is wrong
+            self._book.append("cards", reason=repr(error))
+            note = None
         self._inbox.put(Settled(note))
 
     def _be_ready(self) -> None:
@@ -375,9 +394,3 @@ class _Supervision:
             continue
         if self._watch is not None:
             self._watch.end()
-
-
-def _listens(engine: Engine, port: int) -> bool:
-    """Whether the process on `port` is the engine's, as far as this user may see."""
-    found = holder(port)
-    return found is None or found.pid == 0 or found.pid in members(engine.group, engine.mark)

@@ -19,7 +19,10 @@ _COLUMNS: tuple[tuple[Message, Callable[[Minute], str | None]], ...] = (
     (msg("KV full"), lambda row: f"{row.kv:.0%}" if row.kv is not None else None),
     (msg("preempted"), lambda row: _count(row.preemptions)),
     (msg("tokens/s"), lambda row: f"{row.tokens_s:.0f}" if row.tokens_s is not None else None),
-    (msg("longest prompt"), lambda row: f"<= {row.longest_prompt}" if row.longest_prompt is not None else None),
+    (
+        msg("longest prompt (finished)"),
+        lambda row: f"<= {row.longest_finished}" if row.longest_finished is not None else None,
+    ),
     (msg("GPU GiB"), lambda row: _gib_of(row.gpu_mib, row.gpu_total_mib)),
     (msg("host free GiB"), lambda row: f"{row.ram_mib / 1024:.1f}" if row.ram_mib is not None else None),
     (msg("no answer"), lambda row: _count(row.silent or None)),
