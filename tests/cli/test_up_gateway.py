@@ -6,13 +6,15 @@ import json
 import re
 import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import psutil
 
-from tests.cli.test_up import left_over, record, running, up
+from tests.cli.test_up import environment, left_over, record, running, up
 from tests.supervisor.fake import wait_for
 
 
@@ -65,6 +67,22 @@ def test_the_gateway_stands_before_the_engine_and_ends_with_it(home: Path, model
     file = home / "state" / "trimtab" / "gateway" / "key"
     assert file.read_text().strip() == key[1]
     assert file.stat().st_mode & 0o077 == 0
+
+
+def test_detached_with_its_gateway_then_down(home: Path, model: Path, python: Path) -> None:
+    port = free_port()
+    words = (str(model), "--engine-python", str(python), "--no-verify", "--gateway", "--gateway-port", str(port))
+    started = up(home, *words, "-d")
+    assert started.returncode == 0, started.stderr
+    assert f"base URL: http://127.0.0.1:{port}/v1" in started.stdout
+    key = (home / "state" / "trimtab" / "gateway" / "key").read_text().strip()
+    assert ask(f"http://127.0.0.1:{port}/v1", key) == 200
+    done = subprocess.run(
+        [sys.executable, "-m", "trimtab", "down", "--all"], env=environment(home), capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: left_over(home) == [])
 
 
 def test_a_supervisor_that_is_killed_takes_its_gateway_along(home: Path, model: Path, python: Path) -> None:

@@ -49,7 +49,7 @@ def test_metrics_of_workers_are_one_sum_that_never_falls(tmp_path: Path) -> None
             assert now >= last
             last = now
         until(lambda: sample(running, "requests_total") == 20, "20 requests")
-        assert sample(running, "workers") == 2
+        assert sample(running, "workers") == sample(running, "store_reachable") == 2
 
 
 def test_metrics_can_be_turned_off(tmp_path: Path) -> None:
