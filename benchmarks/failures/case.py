@@ -144,7 +144,7 @@ def crowd(server: Server) -> str:
 
     def one(number: int) -> str:
         text = "Tell of the sea. " * (1 + number % 20)
-        body = {"model": "demo", "messages": [{"role": "user", "content": text}], "max_tokens": 4 + number % 24}
+        body = {"model": "demo", "messages": [{"role": "user", "content": text}], "max_tokens": 2 + number % 8}
         if number % 50 == 7:
             body["max_tokens"] = 4096
         return server.ask("/v1/chat/completions", body, timeout=0.3 if number % 25 == 3 else 120)
