@@ -102,8 +102,26 @@ class LogContext(msgspec.Struct, frozen=True, dict=True):
         """Whether the newest start shows an error and never served, or ended by one."""
         if self.facts.exit_status is not None and self.facts.exit_status not in ASKED:
             return True
-        errors = [e for e in self.last_start if e.kind in (EntryKind.EXCEPTION, EntryKind.ERROR)]
+        errors = [
+            e
+            for e in self.last_start
+            if e.kind in (EntryKind.EXCEPTION, EntryKind.ERROR) and not self.after_a_stop(e.line)
+        ]
         return bool(errors) and (not self.facts.served or any(_DEAD.search(e.text) for e in errors))
+
+    @cached_property
+    def _stop(self) -> int:
+        """The line from which on the newest start's server was stopping because it was asked to; 0 where it was not."""
+        for entry in self.last_start:
+            if _GONE.search(entry.text):
+                return 0
+            if _STOP.search(entry.text):
+                return entry.line
+        return 0
+
+    def after_a_stop(self, line: int) -> bool:
+        """Whether the server was asked to stop before: with requests running, vLLM then tells of a dead engine too."""
+        return 0 < self._stop < line
 
     def find(self, pattern: str, *kinds: EntryKind) -> list[Hit]:
         """Every entry of these kinds (those of TROUBLE when none are named) in which the pattern is, in order."""
@@ -172,6 +190,9 @@ class LogContext(msgspec.Struct, frozen=True, dict=True):
         return self.facts.phase in phases
 
 
+_STOP = re.compile(r"\[shutdown\] (?:API server: shutdown triggered|Process manager: force killing)")
+"""vLLM 0.26 to 0.33, before what it tells of its end."""
+_GONE = re.compile(r"engine core exited unexpectedly")
 _DEAD = re.compile(
     r"EngineDeadError|Engine core proc .* died|EngineCore encountered|Segmentation fault|^Killed|died unexp"
 )

@@ -32,7 +32,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         or context.framed(r"multiprocessing/shared_memory\.py")
     ):
         return
-    path = re.search(r"[\'\"](/[^\'\"]+)", hit.entry.text)
+    path = re.search(r"-> ?[\'\"](/[^\'\"]+)", hit.entry.text) or re.search(r"[\'\"](/[^\'\"]+)", hit.entry.text)
     yield context.finding(
         hit,
         msg(

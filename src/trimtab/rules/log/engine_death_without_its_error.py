@@ -30,7 +30,7 @@ DEAD = (
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(DEAD)
-    if hit is None:
+    if hit is None or context.after_a_stop(hit.entry.line):
         return
     errors = [e for e in context.errors if e.kind is EntryKind.EXCEPTION and not is_consequence(e.text)]
     if errors and not all(re.search(DEAD, e.text) for e in errors):
@@ -67,5 +67,14 @@ RULE = Rule(
             at="line 1: vllm.v1",
         ),
     ),
-    good=(Example("ValueError: the cause\nRuntimeError: Engine core initialization failed. See root cause above.\n"),),
+    good=(
+        Example("ValueError: the cause\nRuntimeError: Engine core initialization failed. See root cause above.\n"),
+        Example(
+            "INFO:     Application startup complete.\n"
+            "(APIServer pid=1) WARNING 11-30 03:43:16 [utils.py:648] [shutdown] Process manager: force killing "
+            "remaining processes count=1\n"
+            "(APIServer pid=1) ERROR 11-30 03:43:16 [async_llm.py:906] vllm.v1.engine.exceptions.EngineDeadError: "
+            "EngineCore encountered an issue. See stack trace (above) for the root cause.\n"
+        ),
+    ),
 )
