@@ -160,6 +160,19 @@ def test_leaving_while_the_answer_waits_for_a_slow_reader() -> None:
     assert run(soonest(once)) < CANCELLED_S
 
 
+def test_a_client_that_takes_nothing_is_cut_off_and_the_back_end_is_not_blamed() -> None:
+    async def test() -> None:
+        steps: list[Step] = [STREAM_HEAD, *[chunk(b"data: " + b"x" * (1 << 20) + b"\n\n")] * 40]
+        async with one(steps, protocols=("chat",)) as (running, back_end):
+            client = await connected(running.port, KEPT)
+            await until(lambda: [r.status for r in running.records] == [499])
+            assert running.fleet.back_ends["a"].failures == 0
+            await back_end.left.wait()
+            client.close()
+
+    run(test())
+
+
 async def stuck(back_end: Scripted) -> int:
     """Wait until the back end could write nothing for a while: the bytes that it wrote."""
     written = -1

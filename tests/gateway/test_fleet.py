@@ -255,6 +255,29 @@ def test_an_audio_form_goes_by_its_model_field() -> None:
     run(test())
 
 
+def test_an_anthropic_back_end_gets_its_own_headers_and_nothing_of_the_clients_key() -> None:
+    async def test() -> None:
+        async with one([answer()], kind="anthropic") as (running, back_end):
+            running.front.routes = running.fleet.apply(
+                config({"a": back_end.port}, kind="anthropic"), {"a": Secret("theirs")}
+            )
+            beta = ("anthropic-beta: x-1", "User-Agent: them", "Cookie: a=b", "X-Forwarded-For: 1.2.3.4")
+            assert (await running.ask(None, "/messages", *beta)).status == 200
+            head, _, _ = back_end.seen[0].partition(b"\r\n\r\n")
+            assert head.split(b"\r\n")[0] == b"POST /v1/messages HTTP/1.1"
+            names = {line.partition(b":")[0].lower() for line in head.split(b"\r\n")[1:]}
+            assert names == {
+                b"host", b"accept-encoding", b"x-api-key", b"content-type", b"content-length", b"x-request-id",
+                b"anthropic-beta", b"anthropic-version",
+            }  # fmt: skip
+            assert b"x-api-key: theirs" in head
+            assert b"mine" not in head
+            await running.ask(None, "/messages", "anthropic-version: 2099-01-01")
+            assert b"anthropic-version: 2099-01-01\r\n" in back_end.seen[1]
+
+    run(test())
+
+
 def test_paths_are_served_with_and_without_v1_and_asked_where_a_back_end_has_them() -> None:
     asked = {
         "/v1/chat/completions": b"/v1/chat/completions",
