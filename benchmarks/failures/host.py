@@ -39,8 +39,8 @@ HOST = (
     serve("files-few", "process-limit-too-low", "a limit of 64 open files", before=limit(resource.RLIMIT_NOFILE, 64)),
     serve(
         "processes-few",
-        "process-limit-too-low",
-        "a limit of 40 processes",
+        "segfault",
+        "a limit of 40 processes: the worker aborts, and its log tells no more",
         before=in_pids_cgroup(40),
     ),
     serve("address-space", "oom-host-ram", "3 GiB of address space", before=limit(resource.RLIMIT_AS, 3 << 30)),

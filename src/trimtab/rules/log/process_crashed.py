@@ -26,6 +26,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"Fatal Python error: (?:Segmentation|Aborted)|"
         r"exit(?:ed)?(?: with)?(?: "
         r"code| status)?:? ?\(?(?:139|134|-11|-6)\b",
+        r"^terminate called (?:without an active|after throwing)|"
         r"^Aborted\b|core dumped|SIGABRT|double free or corruption|malloc\(\): ",
     )
     status = context.facts.exit_status
