@@ -20,6 +20,7 @@ from tests.fakes import vllm_install
 from tests.supervisor.fake import wait_for
 from trimtab.engine.registry import ServerRecord
 from trimtab.supervisor import registry
+from trimtab.supervisor.journal import SERVING, read_journal
 
 
 def environment(home: Path, knobs: str = "") -> dict[str, str]:
@@ -70,6 +71,18 @@ def clear(done: subprocess.CompletedProcess[str], *parts: str) -> None:
     for part in parts:
         assert part in done.stderr
     assert "\n  -> " in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--no-verify",), ()], ids=["plain", "verified"])
+def test_supervisor_and_guard_stay_small(home: Path, model: Path, python: Path, words: tuple[str, ...]) -> None:
+    with running(home, str(model), "--engine-python", str(python), *words) as child:
+        seen = wait_for(lambda: record(home, "ready"))
+        journal = home / "state" / "trimtab" / "servers" / seen.name
+        wait_for(lambda: any(entry.what == SERVING for entry in read_journal(journal)))
+        resident = [psutil.Process(pid).memory_info().rss for pid in (seen.pid, seen.group)]
+        assert sum(resident) < 57 * 2**20
+        child.terminate()
+        child.communicate(timeout=30)
 
 
 def test_serves_until_interrupted_and_leaves_nothing(home: Path, model: Path, python: Path) -> None:

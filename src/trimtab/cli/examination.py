@@ -1,28 +1,23 @@
 """The doctor beside a supervised server: asks why a start failed, in a process of its own, and shows the answer.
 
-What an examination loads and reads does not stay in the supervisor: `python -m trimtab.cli.examination` takes a pickled
-question on standard input and writes a pickled answer (of `healing.examine`) on standard output.
+What an examination (`healing.examine`) loads and reads does not stay in the supervisor.
 """
 
 from __future__ import annotations
 
-import copyreg
-import os
-import pickle
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from trimtab.cli.settings import lang
 from trimtab.engine.quantities import whole
-from trimtab.errors import UsageError
+from trimtab.errors import TrimtabError, UsageError
 from trimtab.facts.gpu import GpuSet
 from trimtab.messages import msg
+from trimtab.supervisor.apart import call_apart
 from trimtab.supervisor.environments import vllm_argv
 from trimtab.supervisor.launching import Diagnosis, Failure
 
@@ -131,16 +126,10 @@ def pinned_names(flags: Sequence[str]) -> tuple[str, ...]:
 
 def examined(failed: Failure, patient: Patient) -> Examination:
     """What `healing.examine` says, asked in a child; without a cause when the child fails or takes too long."""
-    argv = [sys.executable, "-m", "trimtab.cli.examination"]
     try:
-        done = subprocess.run(
-            argv, input=_packed((failed, patient)), capture_output=True, timeout=BOUND_S, check=False, env=os.environ
-        )
-    except subprocess.TimeoutExpired:
-        return _none(failed, f"not done after {BOUND_S:.0f} s")
-    if done.returncode != 0:
-        return _none(failed, done.stderr.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1])
-    answer = pickle.loads(done.stdout)
+        answer = call_apart("trimtab.cli.healing:examine", failed, patient, bound_s=BOUND_S)
+    except (ChildProcessError, TimeoutError, TrimtabError) as error:
+        return _none(failed, f"{type(error).__name__}: {error}")
     assert isinstance(answer, Examination)
     return answer
 
@@ -149,31 +138,8 @@ def _none(failed: Failure, why: str) -> Examination:
     return Examination(Diagnosis(errors=failed.errors, data={"diagnosis_failed": why}))
 
 
-def main() -> None:
-    """Answer one question."""
-    from trimtab.cli.healing import examine
-
-    failed, patient = pickle.load(sys.stdin.buffer)
-    sys.stdout.buffer.write(_packed(examine(failed, patient)))
-
-
-def _packed(value: object) -> bytes:
-    copyreg.pickle(MappingProxyType, lambda proxy: (_proxy, (dict(proxy),)))  # the values of messages
-    return pickle.dumps(value)
-
-
-def _proxy(values: dict[str, object]) -> MappingProxyType[str, object]:
-    return MappingProxyType(values)
-
-
 def _number(flag: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
         return float(whole(flag, text))
-
-
-if __name__ == "__main__":
-    from trimtab.cli import examination
-
-    examination.main()  # under its own name: what is pickled names it

@@ -5,18 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from trimtab.bench.endpoint import Target
-from trimtab.bench.serverlog import LogSource
-from trimtab.bench.verify import Criterion, verify
 from trimtab.cli.format import serving
-from trimtab.cli.format.verify import as_text, progress_line
 from trimtab.cli.progress import drawn
 from trimtab.engine.registry import ServerRecord
 from trimtab.messages import Message, msg
+from trimtab.supervisor.apart import call_apart
 from trimtab.supervisor.launching import Event, LogSeen, Start, StateChanged, StillTaken, Unwritten
 from trimtab.supervisor.progress import Observer, Progress
 from trimtab.supervisor.states import STARTUP, WAITING, State
@@ -91,20 +87,23 @@ class Starting:
         """
         found = None
         if self._check and (start.number == 0 or start.step is not None):
-            outcome = verify(
-                Target(record.base_url, record.api_key, record.models[0]),
-                context=self._context if start.step is None else None,  # a step may have changed it: the server says
-                concurrency=CONCURRENCY,
-                log=LogSource(Path(record.log)),
-                observer=self._criterion,
-            )
-            print(as_text(outcome, self._lang), flush=True)
-            found = {"verified": {c.name: c.passed for c in outcome.criteria}}
+            found = self._verified(record, self._context if start.step is None else None)  # a step may have changed it
         if start.number == 0:
             shown = self.gateway.shown(record) if self.gateway is not None else record
             print(serving.connection(shown, self._lang), flush=True)
         self._say(msg("serving; Ctrl-C ends it"))
         return found
+
+    def _verified(self, record: ServerRecord, context: int | None) -> Mapping[str, Any] | None:
+        """In a process of its own, so that what it loads does not stay here; should that break, the server goes on."""
+        asked = (record.base_url, record.api_key, record.models[0], context, CONCURRENCY, record.log, self._lang)
+        try:
+            table, passed = call_apart("trimtab.cli.verify:judged", *asked)
+        except ChildProcessError as error:
+            self._say(msg("not verified: {why}", why=error))
+            return None
+        print(table, flush=True)
+        return {"verified": passed}
 
     def _tell_end(self, event: StateChanged) -> None:
         """How the engine ended; where it is not started again, the error that ends the verb says so."""
@@ -120,9 +119,6 @@ class Starting:
 
     def _say(self, line: Message) -> None:
         print(line.text(self._lang), file=sys.stderr, flush=True)
-
-    def _criterion(self, name: str, done: Criterion | None) -> None:
-        print(progress_line(name, done, self._lang), file=sys.stderr, flush=True)
 
     def _draw(self, step: Progress) -> None:
         if self._show is not None and str(step.phase):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import typer
 
@@ -37,6 +39,20 @@ def run(
     )
     print(as_json(outcome, lang()) if json else as_text(outcome, lang()))
     return exit_code(outcome, allow_unjudged=allow_unjudged)
+
+
+def judged(
+    url: str, key: str, model: str, context: int | None, concurrency: int, log: str, lang: str
+) -> tuple[str, dict[str, bool | None]]:
+    """For `up`, apart from its supervisor: the report as a table, and what came of each criterion."""
+
+    def show(name: str, criterion: Criterion | None) -> None:
+        with suppress(OSError):  # a terminal that is gone is no reason to stop
+            print(progress_line(name, criterion, lang), file=sys.stderr, flush=True)
+
+    target, source = Target(url, key, model), LogSource(Path(log))
+    outcome = verify(target, context=context, concurrency=concurrency, log=source, observer=show)
+    return as_text(outcome, lang), {criterion.name: criterion.passed for criterion in outcome.criteria}
 
 
 def exit_code(outcome: Verification, *, allow_unjudged: bool) -> int:

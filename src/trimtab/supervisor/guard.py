@@ -1,40 +1,41 @@
 """The engine's parent process: ends the engine when the supervisor is gone, and reaps what the engine leaves behind.
 
-Run as a script (`python -I -S guard.py FD BOUND_S -- argv`), with nothing but the standard library, as leader of a
-session of its own. FD is one end of a socket pair whose other end only the supervisor holds: it says "end" there, and
-its closing means that the supervisor is dead. The guard answers with lines of JSON: {"pid": n} or {"failed": text},
-then {"exit": returncode}.
+Run as a script (`python -I -S guard.py FD BOUND_S -- argv`), as leader of a session of its own, with as little of the
+standard library as will do: it stays in memory as long as the engine. FD is one end of a socket pair whose other end
+only the supervisor holds: it says "end" there, and its closing means that the supervisor is dead. The guard answers
+with lines: `pid N` or `failed TEXT`, then `exit RETURNCODE`.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import select
 import signal
-import socket
 import sys
 import time
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False  # typing itself is half a megabyte
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def main() -> int:
     """Start the engine, watch both sides, leave no process behind."""
-    control = socket.socket(fileno=int(sys.argv[1]))
-    control.set_inheritable(False)
+    control = int(sys.argv[1])
+    os.set_inheritable(control, False)
     bound_s = float(sys.argv[2])
     wake = _wake_on_signals()
     _prctl(PR_SET_CHILD_SUBREAPER, 1)  # orphans of the engine become ours, so that they can be found and reaped
     engine = _start(sys.argv[4:], control)
     if engine is None:
         return 127
-    _tell(control, {"pid": engine})
+    _tell(control, f"pid {engine}")
     status: int | None = None
     kill_at: float | None = None
-    watched: list[Any] = [wake, control]
+    watched = [wake, control]
     while status is None:
         timeout = None if kill_at is None else max(0.05, kill_at - time.monotonic())
         ready, _, _ = select.select(watched, [], [], timeout)
@@ -49,7 +50,7 @@ def main() -> int:
             _drained(wake)
         status = _reap(engine)
     _end_the_rest(bound_s)
-    _tell(control, {"exit": status})
+    _tell(control, f"exit {status}")
     return 0
 
 
@@ -64,7 +65,7 @@ def _wake_on_signals() -> int:
     return wake
 
 
-def _start(argv: list[str], control: socket.socket) -> int | None:
+def _start(argv: list[str], control: int) -> int | None:
     """The engine's pid once the program runs in it; None, after saying why, when it could not be executed."""
     guard = os.getpid()
     failure, failed = os.pipe()  # closed by a successful exec
@@ -73,9 +74,9 @@ def _start(argv: list[str], control: socket.socket) -> int | None:
         _become(argv, guard, failed)
     os.close(failed)
     with open(failure, "rb") as reason:
-        why = reason.read().decode()
+        why = reason.read().decode(errors="replace")
     if why:
-        _tell(control, {"failed": why})
+        _tell(control, "failed " + why.replace("\n", " "))
         return None
     return child
 
@@ -89,7 +90,7 @@ def _become(argv: list[str], guard: int, failed: int) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         os.execvpe(argv[0], argv, os.environ)
     except OSError as error:
-        os.write(failed, f"{argv[0]}: {error.strerror}".encode())
+        os.write(failed, f"{argv[0]}: {error.strerror}".encode(errors="replace"))
     finally:
         os._exit(127)
 
@@ -141,17 +142,17 @@ def _signal(pid: int, number: int) -> None:
         return
 
 
-def _heard(control: socket.socket) -> bytes:
+def _heard(control: int) -> bytes:
     """What the supervisor said; nothing when it is gone."""
     try:
-        return control.recv(4096)
+        return os.read(control, 4096)
     except OSError:
         return b""
 
 
-def _tell(control: socket.socket, said: dict[str, object]) -> None:
+def _tell(control: int, said: str) -> None:
     try:
-        control.sendall(json.dumps(said).encode() + b"\n")
+        os.write(control, said.encode("utf-8", "replace") + b"\n")  # a line is far smaller than the socket's buffer
     except OSError:
         return  # the supervisor is gone; the loop notices
 

@@ -5,7 +5,6 @@ The only module that starts and signals processes. No policy: it does what it is
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -93,16 +92,15 @@ class Engine:
         return found is None or found.pid == 0 or found.pid in members(self.group, self.mark)
 
     def _first_answer(self, argv: Sequence[str]) -> int:
-        line = next(self._answers(), b"")
-        said = json.loads(line) if line else {"failed": f"{argv[0]}: the guard process did not start"}
-        if "pid" in said:
-            return int(said["pid"])
+        what, said = next(self._answers(), ("failed", f"{argv[0]}: the guard process did not start"))
+        if what == "pid":
+            return int(said)
         self._guard.wait()
         self._pump.join(LAST_OUTPUT_S)
         self._hang_up()
         self._log.close()
         raise HostError(
-            msg("could not start the engine: {reason}", reason=said["failed"]),
+            msg("could not start the engine: {reason}", reason=said),
             hint=msg("Check the path of the engine's Python: trimtab engine list."),
         )
 
@@ -116,17 +114,18 @@ class Engine:
     def _exit_status(self) -> ExitStatus:
         """What the guard says, or, when it was killed together with the engine, how it ended itself."""
         code: int | None = None
-        for line in self._answers():
-            code = json.loads(line).get("exit", code)
+        for what, said in self._answers():
+            code = int(said) if what == "exit" else code
         returncode = self._guard.wait()
         self._hang_up()
         return ExitStatus(returncode if code is None else code)
 
-    def _answers(self) -> Iterator[bytes]:
+    def _answers(self) -> Iterator[tuple[str, str]]:
         """The guard's lines until it is gone: its end closes, or is reset when it was killed with a word unread."""
         try:
-            for line in self._said:  # noqa: UP028 - `yield from` would close the file with the generator
-                yield line
+            for line in self._said:
+                what, _, said = line.decode("utf-8", "replace").rstrip("\n").partition(" ")
+                yield what, said
         except ConnectionResetError:
             return
 
