@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,30 @@ def test_the_access_log_holds_a_line_a_request(tmp_path: Path) -> None:
     assert (lines[0]["id"], lines[0]["key"], lines[0]["prompt_tokens"]) == ("mine-1", "environment", 7)
     assert lines[0]["peer"] == "127.0.0.1"
     assert "sk-planted" not in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code", "path"),
+    [
+        (b"GET /healthz HTTP/1.1\r\n\r\n", 400, "malformed_request", "/healthz"),
+        (b"POST /v1/messages?beta=true HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", 413,
+         "request_too_large", "/v1/messages"),
+        (b"POST /v1/messages HTTP/1.1\r\nHost: x\r\n", 408, "request_timeout", "/v1/messages"),
+        (b"\x16\x03\x01\x02\x00\x01", 400, "malformed_request", ""),
+    ],
+)  # fmt: skip
+def test_what_a_connection_refuses_is_told_too(tmp_path: Path, sent: bytes, status: int, code: str, path: str) -> None:
+    log = tmp_path / "access.log"
+    more = f"access_log: {log}\nrequest_timeout: 0.2"
+    with back_end() as behind, gateway(tmp_path, config(behind.url, more)) as running:
+        with socket.create_connection(("127.0.0.1", running.port), timeout=20) as client:
+            client.sendall(sent)
+            assert client.recv(4096).startswith(b"HTTP/1.1 %d " % status)
+        counted = f'trimtab_gateway_refused_total{{status="{status}",code="{code}"}} 1'
+        assert counted in running.ask("GET", "/metrics")[2].decode().splitlines()
+        until(lambda: log.read_text() != "", "a line")
+        line = json.loads(log.read_text())
+        assert (line["status"], line["code"], line["path"], line["peer"]) == (status, code, path, "127.0.0.1")
 
 
 def test_request_ids_and_traces_pass_through(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ async def serve(
     held = bounds or ClientBounds()
 
     def connection() -> Inbound:
-        return Inbound(front, error_body, connections, max_body=held.max_body, max_head=held.max_head)
+        return Inbound(front, error_body, connections, front.refused, max_body=held.max_body, max_head=held.max_head)
 
     server = await loop.create_server(connection, sock=listening, ssl=tls)
     sweeper = loop.create_task(_sweep(front, connections, held, sweep_s))

@@ -13,7 +13,7 @@ from trimtab.gateway import body as bodies
 from trimtab.gateway.admission import Keys, key_text
 from trimtab.gateway.counting import Counting
 from trimtab.gateway.exchange import Exchange
-from trimtab.gateway.inbound import Inbound
+from trimtab.gateway.inbound import Inbound, Told
 from trimtab.gateway.listing import entry, listing
 from trimtab.gateway.paths import SERVED, Served
 from trimtab.gateway.request import Answering, Refused, Request
@@ -23,9 +23,6 @@ from trimtab.gateway.usage import Ledger, Record
 # Answers what is not passed on (/admin, /metrics, /readyz ...). Refused 404 for a path that it does not know.
 Mounted = Callable[[Request, Inbound], Answering | None]
 MAX_ID = 128  # bytes of a client's own request id
-
-
-Told = Callable[[Request, Inbound, Refused], None]  # of a request that no back end was asked for
 
 
 Before = Callable[[Request, Inbound], bool]  # sees every request first; True when it has answered it

@@ -26,10 +26,20 @@ _TCP_CLOSE = 7  # net/tcp_states.h; the first byte of struct tcp_info
 
 Handler = Callable[[Request, "Inbound"], Answering | None]
 RefusalBody = Callable[[bytes, Refused, bytes], bytes]
+Told = Callable[[Request, "Inbound", Refused], None]  # of a request that no back end was asked for
 _TWICE_REFUSED = frozenset(
     {b"host", b"content-length", b"transfer-encoding", b"authorization", b"x-api-key", b"content-type"}
 )
 _LOOKED_AT = frozenset({b"upgrade", b"transfer-encoding", b"content-encoding", b"expect"})  # most requests have none
+
+
+def _path_of(target: bytes) -> bytes:
+    """The path of a target in absolute form, which servers must take (RFC 9112, 3.2.2)."""
+    scheme, mark, rest = target.partition(b"://")
+    authority, _, path = rest.partition(b"/")
+    if not mark or not authority or scheme.lower() not in (b"http", b"https"):
+        raise Refused(400, "malformed_request", "the target must be a path")
+    return b"/" + path
 
 
 class Inbound(asyncio.Protocol):
@@ -40,11 +50,12 @@ class Inbound(asyncio.Protocol):
         handler: Handler,
         refusal: RefusalBody,
         connections: set[Inbound],
+        told: Told,
         *,
         max_body: int = 32 << 20,
         max_head: int = MAX_HEAD,
     ) -> None:
-        self._handler, self._refusal, self._connections = handler, refusal, connections
+        self._handler, self._refusal, self._connections, self._told = handler, refusal, connections, told
         self._max_body, self._max_head = max_body, max_head
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpRequestParser(self)
@@ -215,7 +226,7 @@ class Inbound(asyncio.Protocol):
         self._pieces = []
         path, _, request.query = self._url.partition(b"?")
         if not path.startswith(b"/"):
-            raise Refused(400, "malformed_request", "the target must be a path")
+            path = _path_of(path)
         request.path = path
         request.keep_alive = request.keep_alive and not self._draining
         request.received = self.since = time.monotonic()
@@ -350,6 +361,10 @@ class Inbound(asyncio.Protocol):
             self._send_refusal(refused)
 
     def _send_refusal(self, refused: Refused) -> None:
+        unread = self._request or Request()
+        unread.path = self._url.partition(b"?")[0] if self._url.startswith(b"/") else b""  # else it may hold a password
+        self.peer = self.address
+        self._told(unread, self, refused)
         body = self._refusal(self._url, refused, b"")
         head = b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
         self._write(head % (refused.status, REASONS.get(refused.status, "Status").encode(), len(body)) + body)
