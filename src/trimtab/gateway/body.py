@@ -149,4 +149,5 @@ def _name_of_part(head: bytes) -> bytes:
     plain = known == len(names) == 1 and names[0][0].lower() == b"name" and b"\\" not in names[0][1]
     if not plain or any(b"\n" in line or b"\r" in line for line in lines):
         raise Refused(400, "invalid_request", "each part of the form needs one plain Content-Disposition with its name")
-    return names[0][1] or names[0][2]
+    name: bytes = names[0][1] or names[0][2]
+    return name
