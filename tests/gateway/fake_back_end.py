@@ -21,6 +21,7 @@ class BackEnd(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.seen: list[tuple[str, dict[str, str], bytes]] = []
         self.go = threading.Event()
+        self.lists = "listed"  # the model in its list
 
     @property
     def url(self) -> str:
@@ -41,7 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._whole({"id": "1", "choices": [{"message": {"role": "assistant", "content": "hi"}}], "usage": USAGE})
 
     def do_GET(self) -> None:
-        self._whole({"object": "list", "data": [{"id": "listed", "object": "model", "max_model_len": 4096}]})
+        self._whole({"object": "list", "data": [{"id": self.server.lists, "object": "model", "max_model_len": 4096}]})
 
     def _whole(self, answer: Any) -> None:
         data = json.dumps(answer).encode()

@@ -32,6 +32,7 @@ def models(running: Gateway) -> list[str]:
 def test_a_server_comes_and_goes(tmp_path: Path) -> None:
     state = tmp_path / "state" / "trimtab"
     with back_end() as behind, gateway(tmp_path, "") as running:
+        behind.lists = "tiny-model"
         assert models(running) == []
         write(state, behind.url, "ready")
         until(lambda: models(running) == ["tiny-model"], "the model")
