@@ -125,7 +125,7 @@ _WORDINGS = (
 )  # fmt: skip
 
 _EXCEPTION = re.compile(
-    r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Failure|Timeout|NotFound)(?:: .+|:?$)"
+    r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Failure|Timeout|NotFound|OutOfResources)(?:: .+|:?$)"
 )
 _ARGPARSE = re.compile(r"^[\w .-]+: error: ")
 _TRACE = re.compile(r"^(?:Traceback \(most recent call last\):|  +|During handling of|The above exception)")

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log import words
+from trimtab.rules.log.context import HUNCH, LIKELY, POSSIBLE, SURE, LogContext
 from trimtab.rules.log.fixes import remove_flag
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
@@ -34,7 +35,14 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"Invalid attention backend|(?:attention )?backend '?\w+'? (?:is|does) not support",
         r"Requires compute capability of 8 or above|No valid MLA|Cannot use FLASH\w+ backend because",
     )
+    grade = SURE
     if hit is None:
+        hit, grade = context.first(*KERNELS) or context.framed(GEOMETRY), LIKELY
+    if hit is None and (hit := context.first(SHARED)) is not None:
+        grade = POSSIBLE
+    if hit is None and (hit := context.framed(PLACE)) is not None and context.failed:
+        grade = HUNCH
+    if hit is None or (grade == HUNCH and not words.unnamed(hit)):
         return
     forced = context.facts.args.get("attention_backend")
     yield context.finding(
@@ -44,9 +52,30 @@ def check(context: LogContext) -> Iterator[Finding]:
             zh="注意力后端不支持该配置{reason}；请由 vLLM 自动选择，或修改它指出的参数",
             reason=f": {hit.match.groupdict().get('reason')}" if hit.match.groupdict().get("reason") else "",
         ),
-        SURE,
+        grade,
         fix=remove_flag(context, "attention-backend") if forced else None,
     )
+
+
+KERNELS = (
+    r"page size(?: of the layer)? is not divisible by the\s+maximum page size|Cannot unify by adjusting block_size",
+    r"KV cache layout \S+ cannot express",
+    (
+        r"[Uu]nsupported (?:head[ _](?:size|dim\w*)|block size|gqa ratio|number of heads|(?:NVFP4 |fp8 )?KV cache "
+        r"dtype|data type of kv cache|fp8 kv cache data type)"
+    ),
+    r"NVFP4 KV cache requires|nvfp4 kv_cache is not supported|for cutlass_mla|Unexpected head dim size",
+    r"\w*(?:[Ff]mha|FMHA|MLA|[Aa]ttention)\w*' at .{0,300}(?:Unsupported|not supported)",
+    r"CUDA error \(\S*(?:flash|fmha|fwd_launch)\S*:\d+\): invalid|FlashInfer Internal Error|cutlassF: no kernel found",
+)
+"""What kernels and the KV cache's planning say: the backend was chosen, and meets what it does not do."""
+GEOMETRY = (
+    r"unify_kv_cache_spec_page_size|new_spec\.page_size_bytes|flashinfer/(?:decode|prefill|mla)\.py"
+    r"|vllm_flash_attn/flash_attn_interface\.py|flash_mla_interface\.py"
+)
+SHARED = r"out of resource: shared memory, Required|Shared memory usage exceeds device limit"
+"""Triton's kernels of attention are the ones that older cards' shared memory is too small for."""
+PLACE = r"vllm/(?:v1/)?attention/(?!layer\.py|selector)\S+|attention/backends/"
 
 
 RULE = Rule(

@@ -18,8 +18,9 @@ from trimtab.rules.triggers import absent
 if TYPE_CHECKING:
     from trimtab.rules.command.context import CommandContext
 
-SURE, LIKELY, POSSIBLE, VAGUE = 0.95, 0.8, 0.5, 0.2
-"""Confidence: the line says so; it is the usual cause of the line; one cause of several; the line is a consequence."""
+SURE, LIKELY, POSSIBLE, HUNCH, VAGUE = 0.95, 0.8, 0.5, 0.3, 0.2
+"""Confidence: the line says so; it is the usual cause of the line; one cause of several; only the place in vLLM
+where it failed speaks for it; the line is a consequence."""
 TROUBLE = (EntryKind.EXCEPTION, EntryKind.ERROR, EntryKind.PLAIN)
 """Where a failure's cause stands: lines without the logger's prefix are libraries', the kernel's, the container's."""
 EVERYWHERE = tuple(EntryKind)

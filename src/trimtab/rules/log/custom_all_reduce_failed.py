@@ -21,7 +21,9 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"(?:[Ee]rror|[Ff]ail\w*)\b(?!.*To silence this warning).*custom_all_red|custom_all_reduce\.cuh"
-    ) or context.framed(r"custom_all_reduce\.py")
+    ) or context.framed(
+        r"custom_all_reduce\.py|device_communicators/(?:symm_mem|quick_all_reduce|flashinfer_all_reduce)\.py|_SymmetricMemory\.rendezvous|distributed/_symmetric_memory/"
+    )
     if hit is None:
         return
     said = "custom_all_red" in hit.match[0] and "File" not in hit.entry.text

@@ -47,6 +47,7 @@ SAYS = (
         r"(?P<why>\S+ is not supported for quantization method .*|The model type \S+ does not support (?:float16|"
         r"bfloat16)\b.*)"
     ),
+    r"(?P<why>(?P<flag>[a-z]\w+)='[^']*' is not supported for .*Expected one of .*)",
     r"(?P<why>Port must be between \d+ and \d+)",
     (
         r"(?P<why>(?:max_num_partial_prefills|long_prefill_token_threshold|num_lookahead_slots|"

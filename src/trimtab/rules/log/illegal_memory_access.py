@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import LIKELY, LogContext
+from trimtab.rules.log.context import LIKELY, POSSIBLE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 MOST_SHOWN = 120
@@ -25,8 +25,13 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"illegal memory access|device-side assert triggered|misaligned address|unspecified launch failure|an illegal "
         r"instruction was encountered|CUDA_ERROR_ILLEGAL_ADDRESS|warp illegal",
-        r"\.cuh?:\d+: .{0,200}\bAssertion `.{1,200}` failed",
+        r"\.cuh?:\d+: .{0,200}\bAssertion `.{1,200}` failed|Device-side assertion `.{1,200}' failed",
+        r"Memory access fault by GPU|HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY_\w+|ILLEGAL\w*|INVALID_PACKET\w*)|"
+        r"Hang detected|GPU core ?dump|hipError(?:IllegalAddress|LaunchFailure)",
     )
+    grade = LIKELY
+    if hit is None:
+        hit, grade = context.first(CALLS), POSSIBLE
     if hit is None:
         return
     yield context.finding(
@@ -37,8 +42,15 @@ def check(context: LogContext) -> Iterator[Finding]:
             zh="显卡上的内核出错（{what}）；调用栈指向的位置不准确：用 CUDA_LAUNCH_BLOCKING=1 可以看到出错的内核",
             what=hit.match[0][-MOST_SHOWN:],
         ),
-        LIKELY,
+        grade,
     )
+
+
+CALLS = (
+    r"(?:CUDA|HIP) error: (?:invalid (?:configuration )?argument|unknown error|invalid resource handle|too many resources "
+    r"requested|operation (?:not permitted|failed due to).{0,60}captur\w+)"
+)
+"""The card refused a launch: a kernel's defect as a rule, and as little told by the line."""
 
 
 RULE = Rule(

@@ -58,6 +58,8 @@ SAYS = (
         r"is installed)"
     ),
     r"VersionConflict|ContextualVersionConflict|DistributionNotFound|PackageNotFoundError",
+    r"(?P<name>nixl)\._bindings\.\w+: NIXL_ERR_(?:BACKEND|NOT_FOUND|NOT_SUPPORTED)",
+    r"(?P<name>NIXL|UCX|LMCache|DeepEP|pplx\w*|nvshmem|mooncake) is not available$",
     r"(?P<name>Arctic Inference) is required",
 )
 HINTS = (

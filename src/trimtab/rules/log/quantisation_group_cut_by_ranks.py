@@ -30,13 +30,19 @@ OWN = (
     r"|size_[kmn] must (?:be )?divisible by \w+|[Aa]ll partitions must be divisible by|weight_scale\S* to be divisible"
 )
 """What quantisation methods of their own say."""
+KERNEL = (
+    r"[Gg]roup size \(?(?P<block>\d+)\)? does not evenly divide the number of input features \(?(?P<share>\d+)"
+    r"|BLOCK_SIZE_K // group_size must be one of|(?:K|N|K and N|[Oo]utput features \(\d+\)|last dimension \d+) must be "
+    r"divisible by \S+"
+)
+"""What single kernels say, in vLLM's list of why none fits."""
 ALIGNED = r"(?:input|output) size is not aligned with the quantized weight shape"
 ASSERTED = r"^AssertionError: assert \w+ % (?:\w+\.)*(?:scales?|group_size|pack_factor|block_\w+|tile_\w+)\b.*== 0"
 """Marlin's checks have no words of their own."""
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(BLOCK, ALIGNED, OWN, ASSERTED)
+    hit = context.first(BLOCK, ALIGNED, OWN, KERNEL, ASSERTED)
     if hit is None:
         return
     told = hit.match.groupdict()

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import LIKELY, SURE, LogContext
+from trimtab.rules.log import words
+from trimtab.rules.log.context import HUNCH, LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -29,9 +30,14 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"type (?P<method>fp8\w+) not supported in this architecture",
         r"_scaled_mm.*only supported on|FP8 (?:computation|linear|Marlin)?.*requires? (?:compute "
         r")?capability|requires? compute capability (?:of )?(?:>= ?)?\d.*(?i:fp8|fp4|marlin|machete|cutlass)",
+        r"No (?P<method>(?!Unquantized)\w+(?: Int8)?) MoE backend supports|No compiled (?P<kernel>\w+) for",
+        r"marlin kernel with fp8 activation is not built|Int8 not supported on SM|fp8 out scale unsupported for|"
+        r"[Uu]nknown recipe|Unsupported architecture(?: or| for)|moe_permute\w* is not supported on|^\w*Error: Error Internal$",
         r"Failed to find a kernel that can implement the|No compatible .*(?:quant|linear|MoE).* "
         r"kernel|(?i:marlin).*(?:not supported|requires).*capability",
     )
+    if hit is None and (place := context.framed(PLACE)) is not None and context.failed and words.unnamed(place):
+        yield context.finding(place, GUESS, HUNCH)
     if hit is None:
         return
     told = hit.match.groupdict()
@@ -46,6 +52,14 @@ def check(context: LogContext) -> Iterator[Finding]:
         ),
         SURE if told.get("least") or told.get("method") else LIKELY,
     )
+
+
+PLACE = r"layers/quantization/\S+\.py|kernels/linear/\S+\.py|layers/fused_moe/(?:oracle|experts)/\S+\.py"
+GUESS = msg(
+    "it failed in the code of the quantised layers, so their kernels on this card are the likeliest cause, and no more "
+    "than that is known: try another form of the weights",
+    zh="错误发生在量化层的代码中，最可能的原因是该显卡上的量化内核，除此之外无法确定：请尝试其他形式的权重",
+)
 
 
 RULE = Rule(

@@ -28,7 +28,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"[Cc]ould not find any running Ray instance|[Ff]ailed to connect to GCS|Unable to connect to GCS|Ray "
         r"Client is not connected",
         r"Version mismatch: The cluster was started with|Ray version mismatch|Ray version \S+ (?:or "
-        r"greater )?is required",
+        r"greater )?is required|precision of the fractional quantity of resource",
+        r"RaySystemError: System error: No module named|RuntimeEnvSetupError",
     )
     if hit is None:
         return

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log.collective_timed_out import FIRST
-from trimtab.rules.log.context import LIKELY, POSSIBLE, LogContext
+from trimtab.rules.log.context import LIKELY, POSSIBLE, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PROGRESS = re.compile(
@@ -37,10 +37,15 @@ STILL = msg(
 
 
 def check(context: LogContext) -> Iterator[Finding]:
+    asked = context.first(r"nvmlDeviceGetP2PStatus\(.*failed")
+    if asked is not None:
+        yield context.finding(asked, REFUSED, SURE)
+        return
     hit = context.first(
         r"peer access is not supported|cudaErrorPeerAccess\w+|P2P.*not "
         r"(?:supported|available).*(?:between|fail)|NET/IB.*(?:failed|error)|ibv_\w+ failed",
-        r"NCCL WARN P2P is disabled between NVLINK connected|NCCL WARN (?:cuda|hip)Ipc\w+ failed|p2p\.cc:\d+ NCCL WARN",
+        r"NCCL WARN P2P is disabled between NVLINK connected|NCCL WARN (?:cuda|hip)Ipc\w+ failed|"
+        r"(?:p2p|nvls|net_ib)\.cc:\d+ NCCL WARN",
         FIRST,
     )
     if hit is not None and not context.facts.served:

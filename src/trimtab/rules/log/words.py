@@ -38,6 +38,17 @@ def group(hit: Hit, name: str) -> str:
     return hit[name] if name in hit.match.re.groupindex else ""
 
 
+def unnamed(hit: Hit) -> bool:
+    """Whether an exception's words name no other fault, so that the place where it was raised may tell the cause."""
+    return _TOLD.search(hit.entry.text) is None
+
+
+_TOLD = re.compile(
+    r"(?i)out ?of ?memory|illegal memory|launch failure|device-side|unspecified|cublas|cudnn|nccl|no kernel image"
+    r"|driver|timed out|No module named|cannot import|EngineDead|\[Errno|KeyboardInterrupt|SystemExit|cancel"
+)
+
+
 def by_request(context: LogContext) -> Severity | None:
     """A warning where the server goes on serving: one request was refused, and no more."""
     return Severity.WARNING if context.facts.served else None
