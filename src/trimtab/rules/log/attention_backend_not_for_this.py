@@ -64,6 +64,7 @@ KERNELS = (
         r"[Uu]nsupported (?:head[ _](?:size|dim\w*)|block size|gqa ratio|number of heads|(?:NVFP4 |fp8 )?KV cache "
         r"dtype|data type of kv cache|fp8 kv cache data type)"
     ),
+    r"Only FlashAttention (?:backend )?is supported|FlashAttention requires building with sm version",
     r"NVFP4 KV cache requires|nvfp4 kv_cache is not supported|for cutlass_mla|Unexpected head dim size",
     r"\w*(?:[Ff]mha|FMHA|MLA|[Aa]ttention)\w*' at .{0,300}(?:Unsupported|not supported)",
     r"CUDA error \(\S*(?:flash|fmha|fwd_launch)\S*:\d+\): invalid|FlashInfer Internal Error|cutlassF: no kernel found",

@@ -27,7 +27,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"NVRM: Xid.*?: (?P<xid>\d+)|\bXid (?:error )?(?P<plain>\d+)",
         r"(?i)uncorrectable ECC error|fallen off the bus|GPU is lost|ECCUncorrectable|RmInitAdapter "
         r"failed|nvlink.*(?:error|fatal|down)|the launch timed out and was terminated|"
-        r"Unable to determine the device handle",
+        r"Unable to determine the device handle|(?:UR|ZE)_RESULT_ERROR_DEVICE_LOST|HSA_STATUS_ERROR_FATAL",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )
     if hit is None:

@@ -21,8 +21,9 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"(?P<status>CUBLAS_STATUS_\w+|CUDNN_STATUS_\w+|CUSOLVER_STATUS_\w+|CUSPARSE_STATUS_\w+|cuDNN error|(?:HIPBLAS\w*|ROCBLAS|HIPSPARSE|MIOPEN)_STATUS_\w+|roc\w*blas\w* error|"
-        r"miopenStatus\w+|MIOpen Error)"
+        r"(?P<status>CUBLAS_STATUS_\w+|CUDNN_STATUS_\w+|CUSOLVER_STATUS_\w+|CUSPARSE_STATUS_\w+|cuDNN error|"
+        r"(?:HIPBLAS\w*|ROCBLAS|HIPSPARSE|MIOPEN)_STATUS_\w+|roc\w*blas\w* error|"
+        r"\w*cublas(?:lt|Lt)? failed|miopenStatus\w+|MIOpen Error)"
     )
     if hit is None:
         return

@@ -23,7 +23,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 DEAD = (
     r"EngineDeadError|Background loop has errored already|Engine core initialization failed|engine dead\)"
-    r"|Engine process failed to start|Engine (?:core )?process .*died|Worker proc .*died|Worker \w+ pid \d+ died, exit code|died with exit code [1-9]"
+    r"|Engine process failed to start|Engine (?:core )?process .*died|Worker proc .*died|"
+    r"Worker \w+ pid \d+ died, exit code|died with exit code [1-9]"
     r"|Engine (?:loop has|process \(pid \d+\)) died|Engine is already dead, terminating"
 )
 

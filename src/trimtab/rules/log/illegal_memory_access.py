@@ -27,7 +27,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"instruction was encountered|CUDA_ERROR_ILLEGAL_ADDRESS|warp illegal",
         r"\.cuh?:\d+: .{0,200}\bAssertion `.{1,200}` failed|Device-side assertion `.{1,200}' failed",
         r"Memory access fault by GPU|HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY_\w+|ILLEGAL\w*|INVALID_PACKET\w*)|"
-        r"Hang detected|GPU core ?dump|hipError(?:IllegalAddress|LaunchFailure)",
+        r"Error in function '\w+'.{0,300}Got CUDA error|Hang detected|GPU core ?dump|hipError(?:IllegalAddress|"
+        r"LaunchFailure)",
     )
     grade = LIKELY
     if hit is None:
@@ -47,7 +48,8 @@ def check(context: LogContext) -> Iterator[Finding]:
 
 
 CALLS = (
-    r"(?:CUDA|HIP) error: (?:invalid (?:configuration )?argument|unknown error|invalid resource handle|too many resources "
+    r"(?:CUDA|HIP) error: (?:invalid (?:configuration )?argument|unknown error|invalid resource handle|"
+    r"too many resources "
     r"requested|operation (?:not permitted|failed due to).{0,60}captur\w+)"
 )
 """The card refused a launch: a kernel's defect as a rule, and as little told by the line."""

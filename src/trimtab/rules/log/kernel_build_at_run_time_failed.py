@@ -32,7 +32,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"cannot find -lcuda",
         r"Assertion error \(?\S*jit/\w+\.\w+:\d+|(?:NVCC|NVRTC|nvrtc)\w* (?:compilation|compile|error)|NVRTC_ERROR_\w+|"
         r"hip runtime failed to load|provide architecture for which code is to be generated|HIPRTC_ERROR_\w+",
-        r"aiter.{0,80}(?:build|compile)\w* (?:failed|error)|hipcc.*(?:failed|not found)|[Ff]ailed to (?:JIT|jit)[- ]?compile",
+        r"aiter.{0,80}(?:build|compile)\w* (?:failed|error)|hipcc.*(?:failed|not found)|"
+        r"[Ff]ailed to (?:JIT|jit)[- ]?compile",
     )
     if hit is None:
         return

@@ -26,6 +26,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"9\b|SIGKILL(?! by OOM killer due)|status=9/KILL|exit code: -9",
     )
     status = context.facts.exit_status
+    if hit is not None and context.first(OWN_END, kinds=EVERYWHERE):
+        return
     if hit is None and status not in (137, -9):
         yield from _without_a_word(context)
         return
@@ -58,6 +60,10 @@ def _without_a_word(context: LogContext) -> Iterator[Finding]:
 GONE = r"(?i:engine core (?:proc \S+ )?(?:died|exited) unexpectedly|Worker proc \S+ died unexpectedly)"
 """vLLM 0.8 to 0.33, where it tells no exit code."""
 CRASHED = r"Segfault encountered|Segmentation fault|Fatal Python error"
+
+OWN_END = r"(?:Got|got) fatal signal from worker processes, shutting down"
+"""vLLM 0.7 to 0.8 ends its own group by SIGKILL after a failure that stands above."""
+
 
 RULE = Rule(
     code="LOG160",

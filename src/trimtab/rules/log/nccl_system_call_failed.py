@@ -21,7 +21,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"ncclSystemError|unhandled system error", r"ncclRemoteError|NCCL WARN .*(?:socket|Connect|memlock|ibv_)"
+        r"ncclSystemError|unhandled system error|oneCCL: (?!.*zeMemOpenIpc).*EXCEPTION",
+        r"ncclRemoteError|NCCL WARN .*(?:socket|Connect|memlock|ibv_)",
     )
     if hit is None:
         return

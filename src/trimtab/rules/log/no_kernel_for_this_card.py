@@ -27,7 +27,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"cuda capability (?P<sm>sm_\d+) is not compatible with the current PyTorch",
         r"sm_\d+\w?'? is not defined for option|"
         r"[Cc]ould not run '_\w*C\w*::\w+' with arguments from the 'CUDA'",
-        r"No Unquantized MoE backend supports|No supported CUDA architectures found|HSA_STATUS_ERROR_INVALID_\w*(?:CODE_OBJECT|ISA)",
+        r"No Unquantized MoE backend supports|No supported CUDA architectures found|"
+        r"device kernel image is invalid|HSA_STATUS_ERROR_INVALID_\w*(?:CODE_OBJECT|ISA)",
         r"Unsupported gpu architecture|no kernel image|invalid device function",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )

@@ -38,6 +38,7 @@ class Stage(StrEnum):
 _FRAMES = (
     (Stage.SAMPLER, re.compile(r"_dummy_sampler_run|_dummy_pooler_run")),
     (Stage.CAPTURE, re.compile(r"capture_model|_capture_cudagraphs?|capture_graph|profile_cudagraph|in capture\b")),
+    (Stage.CAPTURE, re.compile(r"/warmup/\w+\.py|kernel_warmup")),
     (Stage.CAPTURE, re.compile(r"in capture_(?:begin|end)\b|with torch\.cuda\.graph\(")),
     (Stage.PROFILE, re.compile(r"profile_run|determine_(?:num_available_blocks|available_memory)|profile_num_avail")),
     (Stage.KV_CACHE, re.compile(r"_allocate_kv_cache|initialize_kv_cache|allocate_gpu_cache|_init_cache_engine")),

@@ -22,9 +22,10 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     wsl = context.first(r"WSL is detected|[Mm]icrosoft-standard", kinds=EVERYWHERE)
     hit = context.first(
-        r"UVA is not available",
+        r"UVA is not available|CPU tensor must be pinned",
         r"OS call failed or operation not supported on this OS",
-        r"(?i)pin(?:ned)?[_ ]memory.*(?:not (?:supported|available)|failed)|cudaHostAlloc.*fail|cudaErrorNotSupported",
+        r"(?i)pin(?:ned)?[_ ]memory.*(?:not (?:supported|available)|failed)|cuda(?:HostAlloc|HostRegister|"
+        r"HostGetDevicePointer).*fail|cudaErrorNotSupported",
     )
     if hit is None:
         return

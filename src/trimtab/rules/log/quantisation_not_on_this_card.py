@@ -32,7 +32,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r")?capability|requires? compute capability (?:of )?(?:>= ?)?\d.*(?i:fp8|fp4|marlin|machete|cutlass)",
         r"No (?P<method>(?!Unquantized)\w+(?: Int8)?) MoE backend supports|No compiled (?P<kernel>\w+) for",
         r"marlin kernel with fp8 activation is not built|Int8 not supported on SM|fp8 out scale unsupported for|"
-        r"[Uu]nknown recipe|Unsupported architecture(?: or| for)|moe_permute\w* is not supported on|^\w*Error: Error Internal$",
+        r"[Uu]nknown recipe|Unsupported architecture(?: or| for)|"
+        r"Marlin does not support \w+ = |moe_permute\w* is not supported on|^\w*Error: Error Internal$",
         r"Failed to find a kernel that can implement the|No compatible .*(?:quant|linear|MoE).* "
         r"kernel|(?i:marlin).*(?:not supported|requires).*capability",
     )

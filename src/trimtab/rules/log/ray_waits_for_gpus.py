@@ -26,6 +26,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"Waiting for creating a placement group of specs for\b",
         r"No available node types can fulfill resource request|[Cc]urrent node has no (?:GPU|\w+) "
         r"available|You don't have enough GPUs available in a current node|Not enough resources to allocate|"
+        r"Ray cluster status: \d+/\d+ nodes alive|Cluster is NOT ready|"
         r"Not enough total available nodes|No nodes with resources found|Ray does not allocate any \w+ on the driver",
         kinds=EVERYWHERE,
     )

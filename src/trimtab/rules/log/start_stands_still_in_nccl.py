@@ -45,7 +45,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"peer access is not supported|cudaErrorPeerAccess\w+|P2P.*not "
         r"(?:supported|available).*(?:between|fail)|NET/IB.*(?:failed|error)|ibv_\w+ failed",
         r"NCCL WARN P2P is disabled between NVLINK connected|NCCL WARN (?:cuda|hip)Ipc\w+ failed|"
-        r"(?:p2p|nvls|net_ib)\.cc:\d+ NCCL WARN",
+        r"nvshmemi_common_init failed|NVSHMEM API called before|(?:nvshmem|NVSHMEM) init\w* failed|"
+        r"zeMemOpenIpcHandle|(?:p2p|nvls|net_ib)\.cc:\d+ NCCL WARN",
         FIRST,
     )
     if hit is not None and not context.facts.served:
