@@ -15,34 +15,17 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import HUNCH, LIKELY, POSSIBLE, SURE, LogContext
+from trimtab.rules.log.context import HUNCH, LIKELY, POSSIBLE, SURE, Hit, LogContext
 from trimtab.rules.log.fixes import remove_flag
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(
-        r"No valid attention backend found.*?Reasons: (?P<reason>.{0,300})",
-        r"Selected .*?backend \S+ is not valid for this configuration\.? *(?:Reason: (?P<reason>.{0,300}))?",
-        r"Head size (?P<reason>\d+ )?is not supported by|FlashAttention only supports|FlashMLA.*not "
-        r"supported|requires? (?:FlashInfer|flash_attn)\b.*(?:install|not)",
-        r"KV cache is not supported by the (?P<reason>.{0,300})|multiples or divisors of 16.*heads",
-        r"(?i:mla|attention|attn|kv[_ ]cache)\S*.*(?:is not supported on this device|temporarily disabled "
-        r"on|requires? (?:an? )?"
-        r"(?:native fp8|SM\d+|fp8_ds_mla|the packed))",
-        r"KV cache is not supported with (?P<with>MLA.{0,80})",
-        r"No KV cache layout satisfies|attention backends share no supported KV cache block size",
-        r"Invalid attention backend|(?:attention )?backend '?\w+'? (?:is|does) not support",
-        r"Requires compute capability of 8 or above|No valid MLA|Cannot use FLASH\w+ backend because",
-    )
-    grade = SURE
+    hit, grade = found(context)
     if hit is None:
-        hit, grade = context.first(*KERNELS) or context.framed(GEOMETRY), LIKELY
-    if hit is None and (hit := context.first(SHARED)) is not None:
-        grade = POSSIBLE
-    if hit is None and (hit := context.framed(PLACE)) is not None and context.failed:
-        grade = HUNCH
-    if hit is None or (grade == HUNCH and not words.unnamed(hit)):
+        return
+    if grade == HUNCH:
+        yield context.finding(hit, GUESS, HUNCH)
         return
     forced = context.facts.args.get("attention_backend")
     yield context.finding(
@@ -57,6 +40,32 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
 
 
+def found(context: LogContext) -> tuple[Hit | None, float]:
+    """What tells it, surest first: the choice of a backend, its kernels, the card's shared memory, the place."""
+    if hit := context.first(*CHOSEN):
+        return hit, SURE
+    if hit := context.first(*KERNELS) or context.framed(GEOMETRY):
+        return hit, LIKELY
+    if hit := context.first(SHARED):
+        return hit, POSSIBLE
+    hit = context.framed(PLACE)
+    return (hit, HUNCH) if hit and context.failed and words.unnamed(hit) else (None, 0.0)
+
+
+CHOSEN = (
+    r"No valid attention backend found.*?Reasons: (?P<reason>.{0,300})",
+    r"Selected .*?backend \S+ is not valid for this configuration\.? *(?:Reason: (?P<reason>.{0,300}))?",
+    r"Head size (?P<reason>\d+ )?is not supported by|FlashAttention only supports|FlashMLA.*not "
+    r"supported|requires? (?:FlashInfer|flash_attn)\b.*(?:install|not)",
+    r"KV cache is not supported by the (?P<reason>.{0,300})|multiples or divisors of 16.*heads",
+    r"(?i:mla|attention|attn|kv[_ ]cache)\S*.*(?:is not supported on this device|temporarily disabled "
+    r"on|requires? (?:an? )?"
+    r"(?:native fp8|SM\d+|fp8_ds_mla|the packed))",
+    r"KV cache is not supported with (?P<with>MLA.{0,80})",
+    r"No KV cache layout satisfies|attention backends share no supported KV cache block size",
+    r"Invalid attention backend|(?:attention )?backend '?\w+'? (?:is|does) not support",
+    r"Requires compute capability of 8 or above|No valid MLA|Cannot use FLASH\w+ backend because",
+)
 KERNELS = (
     r"page size(?: of the layer)? is not divisible by the\s+maximum page size|Cannot unify by adjusting block_size",
     r"KV cache layout \S+ cannot express",
@@ -76,6 +85,12 @@ GEOMETRY = (
 )
 SHARED = r"out of resource: shared memory, Required|Shared memory usage exceeds device limit"
 """Triton's kernels of attention are the ones that older cards' shared memory is too small for."""
+GUESS = msg(
+    "it failed in the code of the attention, so its backend is the likeliest cause, and no more than that is known: "
+    "try another --attention-backend, and no --kv-cache-dtype",
+    zh="错误发生在注意力的代码中，最可能的原因是注意力后端，除此之外无法确定：请尝试其他 --attention-backend，并去掉 "
+    "--kv-cache-dtype",
+)
 PLACE = r"vllm/(?:v1/)?attention/(?!layer\.py|selector)\S+|attention/backends/"
 
 

@@ -22,8 +22,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"(?P<status>CUBLAS_STATUS_\w+|CUDNN_STATUS_\w+|CUSOLVER_STATUS_\w+|CUSPARSE_STATUS_\w+|cuDNN error|"
-        r"(?:HIPBLAS\w*|ROCBLAS|HIPSPARSE|MIOPEN)_STATUS_\w+|roc\w*blas\w* error|"
-        r"\w*cublas(?:lt|Lt)? failed|miopenStatus\w+|MIOpen Error)"
+        r"(?:HIPBLAS\w*|ROCBLAS|HIPSPARSE|MIOPEN)_STATUS_\w+|roc(?:blas|BLAS)\w* error|"
+        r"cublas(?:lt|Lt)? failed|miopenStatus\w+|MIOpen Error)"
     )
     if hit is None:
         return

@@ -26,7 +26,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"NVIDIA driver on your system is too old \(found version (?P<found>\d+)\)",
         r"CUDA driver version is insufficient|unsatisfied condition: cuda>=(?P<needs>[\d.]+)|forward "
         r"compatibility was attempted on non supported",
-        r"Error (?:500: named symbol not found|36: API call is not supported|3: initialization error)",
+        r"installed CUDA driver < R\d+",
+        r"Error (?:500: named symbol not found|36: API call is not supported)",
         r"unsupported display driver / cuda driver combination|cudaErrorInsufficientDriver",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from trimtab.engine.logs import EntryKind
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import SURE, TROUBLE, LogContext
+from trimtab.rules.log.context import HUNCH, SURE, TROUBLE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -29,6 +29,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"how to address the out of memory issue",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )
+    if hit is None and (killed := context.first(KILLED)) is not None and not context.errors:
+        yield context.finding(killed, MAYBE, HUNCH)
     if hit is None or any("safetensors" in frame for frame in hit.entry.frames):
         return  # an LFS pointer makes the reader of weights ask for exabytes: another rule's
     size = hit.match.groupdict().get("bytes")
@@ -44,6 +46,15 @@ def check(context: LogContext) -> Iterator[Finding]:
         ),
         SURE,
     )
+
+
+KILLED = r"^Killed\b|(?:s/it|it/s)\] *Killed$|: line \d+: +\d+ Killed\b"
+MAYBE = msg(
+    "the process was killed and nothing says why: the host's or the container's memory is the likeliest reason; dmesg "
+    "or OOMKilled in kubectl describe pod tells",
+    zh="进程被杀死，日志没有说明原因：最可能的是主机或容器内存不足；请查看 dmesg 或 "
+    "kubectl describe pod 中的 OOMKilled",
+)
 
 
 RULE = Rule(

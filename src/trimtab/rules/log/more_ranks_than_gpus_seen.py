@@ -50,8 +50,12 @@ def check(context: LogContext) -> Iterator[Finding]:
             zh="进程数多于 GPU 数{ranks}：--tensor-parallel-size 不能超过 vLLM 所在环境 nvidia-smi -L 显示的显卡数",
             ranks=f" (--tensor-parallel-size {ranks})" if ranks else "",
         ),
-        SURE if hit else LIKELY,
+        LIKELY if hit is None or hit.match[0].endswith(USAGE) else SURE,
     )
+
+
+USAGE = ("invalid usage", "ncclInvalidUsage")
+"""What NCCL says of any call that it does not take; two ranks on one card is the usual one."""
 
 
 RULE = Rule(

@@ -30,6 +30,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"type (?P<method>fp8\w+) not supported in this architecture",
         r"_scaled_mm.*only supported on|FP8 (?:computation|linear|Marlin)?.*requires? (?:compute "
         r")?capability|requires? compute capability (?:of )?(?:>= ?)?\d.*(?i:fp8|fp4|marlin|machete|cutlass)",
+        r"^KeyError: '(?P<method>float[48]_\w+)'",
         r"No (?P<method>(?!Unquantized)\w+(?: Int8)?) MoE backend supports|No compiled (?P<kernel>\w+) for",
         r"marlin kernel with fp8 activation is not built|Int8 not supported on SM|fp8 out scale unsupported for|"
         r"[Uu]nknown recipe|Unsupported architecture(?: or| for)|"

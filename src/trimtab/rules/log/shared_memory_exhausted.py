@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import LIKELY, SURE, LogContext
+from trimtab.rules.log.context import HUNCH, LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -30,6 +30,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         hit = (
             context.framed(r"multiprocessing/shared_memory\.py") if context.first(r"No space left on device") else None
         )
+    if hit is None and (call := context.first(NCCL)) is not None and not context.facts.served:
+        yield context.finding(call, MAYBE, HUNCH)
     if hit is None:
         return
     bus = "us error" in hit.match[0]
@@ -41,6 +43,15 @@ def check(context: LogContext) -> Iterator[Finding]:
         ),
         LIKELY if bus else SURE,
     )
+
+
+NCCL = r"ncclSystemError|unhandled system error"
+MAYBE = msg(
+    "a system call of NCCL failed at the start and nothing says which: in a container the shared memory (/dev/shm) is "
+    "often too small; --ipc=host or --shm-size=16g rules it out",
+    zh="NCCL 的系统调用在启动时失败，日志没有说明原因：容器中常见的是共享内存（/dev/shm）太小；可用 --ipc=host 或 "
+    "--shm-size=16g 排除",
+)
 
 
 RULE = Rule(

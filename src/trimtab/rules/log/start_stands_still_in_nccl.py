@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log.collective_timed_out import FIRST
-from trimtab.rules.log.context import LIKELY, POSSIBLE, SURE, LogContext
+from trimtab.rules.log.context import HUNCH, LIKELY, POSSIBLE, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PROGRESS = re.compile(
@@ -51,6 +51,10 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
     if hit is not None and not context.facts.served:
         yield context.finding(hit, REFUSED, LIKELY)
+        return
+    call = context.first(r"ncclUnhandledCudaError|unhandled cuda error")
+    if call is not None and not context.facts.served:
+        yield context.finding(call, REFUSED, HUNCH)
         return
     last = context.last(r"vLLM is using nccl==|Init(?:ializing)? NCCL|ncclCommInitRank")
     if last is None or context.failed or context.facts.served or context.facts.stopped:
