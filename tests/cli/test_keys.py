@@ -221,7 +221,7 @@ def test_a_provider_key_comes_by_stdin_variable_or_file(
     assert "planted" not in shown
     store = open_store(None, place / "data" / "trimtab" / "gateway" / "store.db")
     master = master_key(place / "config" / "trimtab" / "master.key", {})
-    found = [provider_key(store, name, master) for name in ("openai", "other", "third")]
+    found = [provider_key(store, name, lambda: master) for name in ("openai", "other", "third")]
     store.close()
     assert found == [Secret(PLANTED), Secret(PLANTED + "2"), Secret(PLANTED + "3")]
     assert "openai" not in told("provider", "remove", "openai")

@@ -55,6 +55,14 @@ def test_curls_own_content_type_is_told_with_what_to_add() -> None:
         read(b'{"model":"m"}', b"application/x-www-form-urlencoded")
 
 
+def test_a_body_in_another_encoding_is_refused_before_a_back_end_sees_it() -> None:
+    body = '{"model":"m","messages":[{"role":"user","content":"你好"}]}'
+    assert read(body.encode()).model == "m"
+    with pytest.raises(Refused, match=r"the body is not UTF-8: .*byte \d+") as refused:
+        read(body.encode("gbk"))
+    assert (refused.value.status, refused.value.code) == (400, "invalid_json")
+
+
 KIND = b"multipart/form-data; boundary=b1"
 FILE = b'--b1\r\nContent-Disposition: form-data; name="file"; filename="name=\\"model.wav"\r\n\r\nRIFF\r\n\r\n--b2\r\n'
 

@@ -34,11 +34,13 @@ FAULTS = {
 }  # fmt: skip
 BACK_ENDS = {
     "no URL": ("{url: localhost:8000}", "'localhost:8000' is no URL of a server", "http://HOST:PORT"),
+    "a secret in a query": ("{url: 'http://h/v1?key=secret'}", "'http://h/v1' is no URL of a server", ""),
     "password": ("{url: 'http://u:secret@h'}", "holds a user or a password", "key: {env: NAME}"),
     "bad port": ("{url: 'http://h:99999'}", "is no URL of a server", ""),
     "protocol": ("{url: http://h, protocols: [chta]}", "has the protocol 'chta', which is none", "mean chat?"),
     "two keys": ("{url: http://h, key: {env: A, file: b}}", "names 2 places", "Name one"),
     "no key": ("{url: http://h, key: {}}", "names 0 places", "Name one"),
+    "a key for its variable": ("{url: http://h, key: {env: sk-secret}}", "what env names is no variable", "env: NAME"),
     "variable": ("{url: http://h, key: {env: NO_SUCH}}", "is in $NO_SUCH, which is not set", "Set it"),
     "key file": ("{url: http://h, key: {file: /no/key}}", "/no/key cannot be read: No such file", "Mend"),
     "health": ("{url: http://h, health: up}", "the health path of b is 'up'", "/health"),

@@ -6,6 +6,9 @@ from trimtab.gateway.config import Config
 from trimtab.gateway.reading import read
 
 FAULTS = {
+    "a key in the file": (
+        b"back_ends: {b: {url: http://h, key: sk-1}}", 1, "back_ends.b.key names no place of a key", "key: {env: NAME}"
+    ),
     "unknown field": (b"listen: a:1\nstor: x\n", 2, "there is no field 'stor' in the file", "Did you mean store?"),
     "unknown field below": (
         b"back_ends:\n  a:\n    url: http://h\n    kindd: vllm\n", 4, "there is no field 'kindd' in back_ends.a",

@@ -40,8 +40,11 @@ def base_of(url: str) -> Base:
 
 
 def _no_url(url: str) -> UsageError:
+    """Without what may be a secret: a user, a password, a query."""
+    scheme, mark, rest = url.partition("?")[0].rpartition("//")
+    shown = f"{scheme}{mark}{rest.rpartition('@')[2]}"
     return UsageError(
-        msg("{url} is no URL of a server", url=repr(url)),
+        msg("{url} is no URL of a server", url=repr(shown)),
         hint=msg("Write it as http://HOST:PORT/v1 or https://HOST/v1."),
     )
 

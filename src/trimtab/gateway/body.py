@@ -50,6 +50,8 @@ def read(body: bytes, content_type: bytes | None = b"application/json") -> Asked
                 told += " (with curl: -H 'Content-Type: application/json')"
             raise Refused(415, "unsupported_media_type", told)
     try:
+        if not body.isascii():
+            body.decode()  # the decoder looks into the few strings alone that it reads
         asked = _decoder.decode(body)
         _named_once(body)
         return asked
@@ -59,6 +61,8 @@ def read(body: bytes, content_type: bytes | None = b"application/json") -> Asked
         missing = _MISSING.search(what)
         field = missing[1] if missing and field is None else field
         raise Refused(400, "invalid_request", f"{field or 'the body'}: {what}", param=field) from None
+    except UnicodeDecodeError as error:
+        raise Refused(400, "invalid_json", f"the body is not UTF-8: {error.reason} (byte {error.start})") from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refused(400, "invalid_json", f"the body is no JSON: {error}") from None
 

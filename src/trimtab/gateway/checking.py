@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
@@ -144,8 +145,14 @@ def _host(config: Config, environ: Mapping[str, str], *, listening: bool) -> Ite
         yield from _port(config.listen)
 
 
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
 def _key(place: Place, name: str, key: KeySource, environ: Mapping[str, str]) -> Iterator[Fault]:
-    if key.env is not None and not environ.get(key.env, "").strip():
+    if key.env is not None and not _VARIABLE.fullmatch(key.env):  # it may be the key itself: not told
+        hint = msg("Never the key itself: export NAME=... where the gateway is started, and write env: NAME.")
+        yield (*place, "env"), msg("what env names is no variable"), hint, True
+    elif key.env is not None and not environ.get(key.env, "").strip():
         what = msg("the key of {name} is in ${variable}, which is not set", name=name, variable=key.env)
         yield (*place, "env"), what, msg("Set it where the gateway is started."), True
     if key.file is not None:

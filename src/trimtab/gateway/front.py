@@ -80,7 +80,7 @@ class Front:
         asked = (bodies.read_form if served.form else bodies.read)(request.body, content_type)
         route = routes.find(asked.model)
         if route is None:
-            raise Refused(404, "model_not_found", f"there is no model {asked.model} here", param="model")
+            raise Refused(404, "model_not_found", f"there is no model {asked.model[:MAX_ID]} here", param="model")
         if not route.takes(served, routes.between):
             told = f"no back end of {asked.model} can be asked for {served.path.decode()}"
             raise Refused(404, "protocol_not_served", told)

@@ -64,6 +64,11 @@ class _Reader:
 
     def _pairs(self, node: Node, place: Place) -> Iterator[tuple[Node, str, Node]]:
         self._stands(node, place)
+        if isinstance(node, ScalarNode) and place[-1:] == ("key",) and not _is_null(node):
+            message = msg("{where} names no place of a key", where=_where(place))  # it may be the key: not told
+            hint = msg("Never the key itself. Name its place: key: {{env: NAME}}, {{file: PATH}} or {{stored: NAME}}.")
+            self.fault(node, message, hint)
+            return
         if not isinstance(node, MappingNode):
             message = msg("{where} holds {what}, not fields with values", where=_where(place), what=_what(node))
             self.fault(node, message, msg("Write one field: value on a line each, indented alike."))

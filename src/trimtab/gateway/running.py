@@ -234,7 +234,7 @@ class Serving:
                 self._say(msg("not reloaded: {why}", why=error.message))
 
     def _stored(self, name: str) -> Secret:
-        return provider_key(self._store, name, master_key(self._setup.master_file))
+        return provider_key(self._store, name, partial(master_key, self._setup.master_file))
 
     def _use(self, config: Config) -> None:
         former, self._local = self._local, local_servers(self._setup.state_dir) if config.local else ()

@@ -48,7 +48,7 @@ def test_a_secret_shows_itself_nowhere() -> None:
 
 def test_a_key_is_kept_encrypted(store: Store, master: Secret) -> None:
     put_provider(store, "openai", Secret(PLANTED), master)
-    assert provider_key(store, "openai", master).reveal() == PLANTED
+    assert provider_key(store, "openai", lambda: master).reveal() == PLANTED
     with store.reading() as connection:
         [row] = connection.execute(sa.text("SELECT * FROM providers")).all()
     assert PLANTED not in repr(tuple(row))
@@ -61,13 +61,15 @@ def test_replaced_and_removed(store: Store, master: Secret) -> None:
     before = changes(store, 0, 0.0).version
     put_provider(store, "openai", Secret("two"), master)
     assert changes(store, before, 0.0).providers
-    assert provider_key(store, "openai", master).reveal() == "two"
+    assert provider_key(store, "openai", lambda: master).reveal() == "two"
     assert [provider.name for provider in all_providers(store)] == ["openai"]
     before = changes(store, 0, 0.0).version
     remove_provider(store, "openai")
     assert changes(store, before, 0.0).providers
     assert all_providers(store) == []
-    for call in (lambda: provider_key(store, "openai", master), lambda: remove_provider(store, "openai")):
+    with pytest.raises(UsageError, match="no key of a provider openai"):  # told before the master key is asked for
+        provider_key(store, "openai", lambda: pytest.fail("asked"))
+    for call in (lambda: provider_key(store, "openai", lambda: master), lambda: remove_provider(store, "openai")):
         with pytest.raises(UsageError, match="no key of a provider openai"):
             call()
 
@@ -75,7 +77,7 @@ def test_replaced_and_removed(store: Store, master: Secret) -> None:
 def test_another_master_key_opens_nothing(store: Store, master: Secret) -> None:
     put_provider(store, "openai", Secret(PLANTED), master)
     with pytest.raises(HostError, match="does not open the key of openai"):
-        provider_key(store, "openai", Secret(Fernet.generate_key().decode()))
+        provider_key(store, "openai", lambda: Secret(Fernet.generate_key().decode()))
 
 
 @pytest.mark.parametrize("key", ["", "two words", "sk-é", "sk-1\n"])

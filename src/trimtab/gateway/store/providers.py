@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -85,15 +85,18 @@ def put_provider(store: Store, name: str, key: Secret, master: Secret) -> None:
     _put(store, name, sealed)
 
 
-def provider_key(store: Store, name: str, master: Secret) -> Secret:
-    """A provider's key. UsageError when the store has none, HostError when the master key does not open it."""
+def provider_key(store: Store, name: str, master: Callable[[], Secret]) -> Secret:
+    """A provider's key, opened with `master`'s, which is asked for once it is needed.
+
+    UsageError when the store has none, HostError when the master key is not there or does not open it.
+    """
     with store.reading() as connection:
         chosen = sa.select(tables.providers.c.sealed).where(tables.providers.c.name == name)
         sealed = connection.execute(chosen).scalar_one_or_none()
     if not sealed:
         raise _unknown(store, name)
     try:
-        return Secret(Fernet(master.reveal()).decrypt(sealed.encode()).decode())
+        return Secret(Fernet(master().reveal()).decrypt(sealed.encode()).decode())
     except InvalidToken as error:
         raise HostError(
             msg("the master key does not open the key of {name}", name=name),
