@@ -299,6 +299,7 @@ RULES: dict[str, str] = {
     "LOG512": "log.cpu_kv_space_wrong",
     "LOG513": "log.cpu_build_mixed",
     "LOG514": "log.cpu_binding_wrong",
+    "LOG515": "log.structured_output_failed",
     "LOG999": "log.failure_not_recognised",
 }
 

@@ -19,6 +19,7 @@ from trimtab.rules.client.context import LIKELY, POSSIBLE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PATTERNS = (
+    r"currently only supports? response_format|structured output backend must match engine-level",
     r"logprobs of \d+, which is greater than max allowed|cannot request more than \d+ (?:top_)?logprobs|"
     r"top_logprobs['\"`]? must",
     r"\b(?:temperature|top_p|top_k|min_p|n|best_of|logprobs|prompt_logprobs|top_logprobs|presence_penalty|"

@@ -20,6 +20,8 @@ from trimtab.rules.client.context import LIKELY, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PATTERNS = (
+    r"invalid or unsupported (?:audio|image|video)|format not recognised|unknown (?:image|video|audio) model type",
+    r"length of \w+ \(\d+\) must be equal to the length of (?:video|image|audio)_",
     r"is not a multimodal model|not (?:a )?(?:vision|multi-?modal) model",
     r"cannot load local files without|allowed-local-media-path|allowed.media.domains|must be (?:from one of|in) "
     r"the allowed (?:media )?domains?",

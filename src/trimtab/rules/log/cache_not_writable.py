@@ -25,6 +25,7 @@ SAYS = (
         r"huggingface|torchinductor|\.nv|home|HOME|vllm|prometheus)[^' ]*)'?"
     ),
     r"\[Errno 30\] Read-only file system(?:: '(?P<path>[^']*)')?",
+    r"problem when trying to write in your cache folder \((?P<path>[^)]+)\)",
     r"PermissionError at (?P<path>\S+) when downloading",
     r"cannot cache function .{0,80}no locator available for file .?(?P<path>/[^' ]*)",
     r"getpwuid\(\): uid not found: (?P<path>\d+)",
@@ -49,7 +50,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         path=words.group(hit, "path"),
         said=words.said(hit),
     )
-    yield context.finding(hit, message, confidence)
+    yield context.finding(hit, message, confidence, severity=words.by_request(context))
 
 
 RULE = Rule(

@@ -18,7 +18,7 @@ from trimtab.engine.logs import EntryKind
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import HUNCH, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
@@ -46,9 +46,15 @@ def check(context: LogContext) -> Iterator[Finding]:
         draft = words.draft_of(context)
         hit = context.first(re.escape(draft), kinds=(EntryKind.EXCEPTION, EntryKind.ERROR)) if draft else None
         if hit is None:
+            hit, confidence = words.guessed(context, DRAFTED, DRAFT), HUNCH
+        if hit is None:
             return
     message = msg("draft and target do not fit: {said}", zh="草稿模型与目标模型不匹配：{said}", said=words.said(hit))
     yield context.finding(hit, message, confidence)
+
+
+DRAFTED = r"num_speculative_tokens (?:was|were) provided|both speculative_model and num_speculative_tokens"
+DRAFT = r"models[/\\]\w*(?:eagle|mtp|medusa)\w*\.py"
 
 
 RULE = Rule(

@@ -35,14 +35,18 @@ HINTS = (
     r"'_OpNamespace' '\w+' object has no attribute '(?P<symbol>\w+)'",
     r"[Cc]ould not load this library: (?P<file>\S+)",
 )
-WARNED = r"Failed to import from vllm\._(?:moe_)?C.* undefined symbol: (?P<symbol>[^\s'\")]+)"
+WARNED = r"Failed to import from vllm\._(?:moe_)?C.*(?:undefined symbol|Symbol not found): (?P<symbol>[^\s'\")]+)"
 """vLLM goes on without its kernels and fails later, at the first that it needs."""
 
 
 def check(context: LogContext) -> Iterator[Finding]:
     found = words.best(context, (SURE, SAYS), (LIKELY, HINTS))
-    if found is None and (warned := context.first(WARNED, kinds=(EntryKind.WARNING,))) and not context.facts.served:
-        found = warned, LIKELY
+    if (
+        (found is None or found[1] < SURE)
+        and (warned := context.first(WARNED, kinds=(EntryKind.WARNING,)))
+        and not context.facts.served
+    ):
+        found = warned, SURE
     if found is None:
         return
     hit, confidence = found

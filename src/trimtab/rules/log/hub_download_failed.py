@@ -27,6 +27,7 @@ SAYS = (
         r"Error.{0,120}(?:huggingface|hf\.co|hf-mirror)"
     ),
     CUT,
+    r"FileIntegrityError|integrity check failed, expected \w+ signature|FileDownloadError",
     r"Consistency check failed: file should be of size",
     r"Data processing error: (?:CAS|File reconstruction)|hf_xet|xet-core",
     r"[Ee]rror (?:occurred )?while downloading (?:using `?hf_transfer|from )",

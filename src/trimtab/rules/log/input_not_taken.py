@@ -17,10 +17,19 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import HUNCH, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    (
+        r"Unknown (?:image|video|audio|\w+) model type: |Invalid or unsupported (?:audio|video|image)|Error opening "
+        r"<_io\.BytesIO.{0,40}>: Format not recognised|(?:no|No) (?:decodable frames|audio found in)"
+    ),
+    r"length of \w+ \(\d+\) must be equal to the length of (?:video|image|audio)_\w+",
+    (
+        r"[Mm]ismatch between the (?:images|videos|audios)|Number of .{0,60}tokens in prompt .{0,40}does not match|"
+        r"(?:Audio|Video|Image) exceeds (?:the )?maximum"
+    ),
     (
         r"[Nn]ot a multimodal model|[Tt]he model is not multimodal|are only supported for multimodal|"
         r"(?<!limit_mm_per_prompt)(?<!limit_mm_per_prompt`) is only supported for multimodal models"
@@ -54,6 +63,25 @@ def check(context: LogContext) -> Iterator[Finding]:
         hit, confidence = found
         message = msg("the input is not taken: {said}", zh="输入不被接受：{said}", said=words.said(hit))
         yield context.finding(hit, message, confidence, severity=words.by_request(context))
+        return
+    guess = words.guessed(context, OF_MEDIA, MEDIA)
+    if guess is not None:
+        message = msg(
+            "probably an image, video or sound does not suit the model: the code that reads them raised {said}",
+            zh="可能是图片、视频或音频不适合该模型：读取它们的代码报错 {said}",
+            said=words.quoted(guess),
+        )
+        yield context.finding(guess, message, HUNCH, severity=words.by_request(context))
+
+
+OF_MEDIA = (
+    r"[Mm]ulti-?modal (?:data|item|input|placeholder|embedding)"
+    r"|\b(?:image|video|audio)s?\b.{0,40}(?:must|invalid|unsupported|expected)"
+)
+MEDIA = (
+    r"vllm[/\\]multimodal[/\\]|processors[/\\]\w+\.py"
+    r"|transformers[/\\]models[/\\]\w+[/\\](?:image_|video_|feature_)?(?:processing|extraction)_"
+)
 
 
 RULE = Rule(

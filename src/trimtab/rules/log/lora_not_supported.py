@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import HUNCH, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
@@ -52,6 +52,19 @@ def check(context: LogContext) -> Iterator[Finding]:
             said=words.said(hit),
         )
         yield context.finding(hit, message, confidence, severity=words.by_request(context))
+        return
+    guess = words.guessed(context, OF_LORA, LORA)
+    if guess is not None:
+        message = msg(
+            "probably this adapter does not go with vLLM's LoRA, whose code raised {said}",
+            zh="可能是此适配器不被 vLLM 的 LoRA 支持，其代码报错 {said}",
+            said=words.quoted(guess),
+        )
+        yield context.finding(guess, message, HUNCH, severity=words.by_request(context))
+
+
+OF_LORA = r"\bLoRAs?\b|\blora_\w+|PEFT|\b[Aa]dapter\b"
+LORA = r"vllm[/\\]lora[/\\]"
 
 
 RULE = Rule(

@@ -19,10 +19,14 @@ from trimtab.engine.logs import EntryKind
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import LIKELY, POSSIBLE, SURE, LogContext
+from trimtab.rules.log.context import HUNCH, LIKELY, POSSIBLE, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    (
+        r"for ModelConfig\s+Value error, (?:Expecting (?:value|property|'|,)|Extra data|Invalid control|Unterminated "
+        r"string)"
+    ),
     r"[Ii]t looks like the config file at '[^']+' is not a valid JSON file",
     r"rope_(?:scaling|parameters)`? ?(?:must|should) (?:be|have)|`?rope_(?:scaling|parameters)`?'s? \w+ field",
     r"[Mm]issing required keys in `rope_(?:scaling|parameters)`",
@@ -61,9 +65,13 @@ def check(context: LogContext) -> Iterator[Finding]:
         framed = context.framed(code) if found is None else None
         if framed is not None and re.match(EXPECTED, framed.entry.text):
             found = framed, confidence
+    if found is None and (guess := words.guessed(context, OF_CONFIG, CONFIG)):
+        found = guess, HUNCH
     if found is None:
         return
     hit, confidence = found
+    if NEWER in hit.entry.text:
+        confidence = POSSIBLE
     said = words.said(hit) if hit.match.string == hit.entry.text else hit.entry.text[:200]
     yield context.finding(
         hit,
@@ -76,6 +84,13 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
 
 
+NEWER = "`rope_scaling` must be a dictionary with"
+"""Transformers before 4.43 knows two fields: it is older than the model, as a rule of its own says."""
+OF_CONFIG = r"\w+Config\b.{0,60}(?:invalid|missing|must|unexpected keyword)|config\.json"
+CONFIG = (
+    r"transformers_utils[/\\]config|transformers[/\\](?:configuration_utils|modeling_rope)|"
+    r"[/\\]configuration_\w+\.py"
+)
 REFUSALS = (EntryKind.EXCEPTION, EntryKind.ERROR)
 """Transformers warns in the same words of a configuration that it then takes."""
 PARSED = r"_dict_from_json_file|get_config_dict|in get_config\b|load_config_dict|in parse$"

@@ -29,7 +29,11 @@ SAYS = (
         r"(?:^|[\s:'])(?P<model>(?:\.{0,2}/|~|[A-Za-z]:\\)\S*) is not a local folder and is not a valid model "
         r"identifier"
     ),
-    r"(?P<model>\S+) does not appear to have a file named (?:config|params)\.json",
+    (
+        r"(?P<model>\S+) does not appear to have (?:a file|files) named "
+        r"\(?'?(?:\w*config|params)\.json"
+    ),
+    r"Can't load (?:image |video |feature |audio )?(?:processor|extractor) for '(?P<model>[^']+)'",
     r"Can't load the configuration of '(?P<model>[^']+)'",
     r"No supported config format found in (?P<model>\S+?)\.?(?: |$)",
     r"Could not detect config format for no config file found",

@@ -24,8 +24,9 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 SAYS = (
     (
         r"ModuleNotFoundError: No module named '(?P<name>(?!vllm\._|transformers\.|fcntl|resource|uvloop|"
-        r"ray\b)[\w.]+)'"
+        r"ray\b)[\w.-]+)'"
     ),
+    r"'FieldInfo' object has no attribute '(?P<name>required)'",
     r"requires the following packages that were not found in your environment: (?P<name>[\w, .-]+?)\.? ",
     (
         r"(?:needs|requires|[Pp]lease use) (?:the )?`?(?P<name>(?!ray|vllm|torch\b|transformers|CUDA|"
@@ -62,7 +63,10 @@ SAYS = (
     r"(?P<name>NIXL|UCX|LMCache|DeepEP|pplx\w*|nvshmem|mooncake) is not available$",
     r"(?P<name>Arctic Inference) is required",
 )
+SHADOWED = r"cannot import name '\w+' from '(?P<name>vllm)' \((?:unknown location|(?!.*site-packages|.*dist-packages))"
+"""A file or directory of that name in the working directory stands before the package."""
 HINTS = (
+    SHADOWED,
     (
         r"^\w+(?:Error|Exception): .{0,200}No module named '(?P<name>(?!vllm|transformers|ray\b|resource|"
         r"fcntl)[\w.]+)'"
@@ -78,7 +82,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         return
     hit, confidence = found
     name = words.group(hit, "name") or words.group(hit, "package")
-    if name.partition(".")[0] == "vllm":
+    if name.partition(".")[0] == "vllm" and hit.match.re.pattern != SHADOWED:
         return
     if name:
         message = msg(

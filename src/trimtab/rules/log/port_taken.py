@@ -22,7 +22,7 @@ from trimtab.rules.log.fixes import set_flag
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
-    r"[Aa]ddress already in use",
+    r"[Aa]ddress (?:already )?in use",
     r"EADDRINUSE",
     r"error while attempting to bind on address \('[^']*', (?P<port>\d+)\)(?!: (?:permission denied|cannot assign))",
     r"[Pp]ort (?P<port>\d+) is (?:already )?(?:in use|allocated|occupied)",

@@ -24,8 +24,8 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"quantization method (?P<method>\S+) is not supported for the current GPU\. *Minimum capability: "
         r"(?P<least>\d+)\. *Current capability: (?P<has>\d+)",
-        r"(?P<method>Quantization scheme) is not supported for the current GPU\. *(?:Min|Required) capability: "
-        r"(?P<least>\d+)\. *Current capability: (?P<has>\d+)",
+        r"(?P<method>Quantization scheme) is not supported for [', ]*the current GPU\. *(?:Min|Required) "
+        r"capability: (?P<least>\d+)[.', ]*Current capability: (?P<has>\d+)",
         r"does not support (?P<method>NVFP4|MXFP\d|FP\d) quantization|[Pp]lease use (?:Blackwell|Hopper) GPUs",
         r"type (?P<method>fp8\w+) not supported in this architecture",
         r"_scaled_mm.*only supported on|FP8 (?:computation|linear|Marlin)?.*requires? (?:compute "

@@ -17,11 +17,16 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import HUNCH, SURE, LogContext
 from trimtab.rules.log.fixes import remove_flag
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    r"No \S+ compatible scheme (?:was )?found",
+    (
+        r"[Uu]nsupported (?:FP8|FP4|MXFP\d|NVFP4|quantization|quant|Marlin|OCP MX)\b.{0,40}(?:scheme|strategy|"
+        r"combination|algo)"
+    ),
     (
         r"Quantization method specified in the model config \((?P<own>[^)]*)\) does not match the quantization "
         r"method specified in the `quantization` argument \((?P<given>[^)]*)\)"
@@ -45,6 +50,7 @@ SAYS = (
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(*SAYS)
     if hit is None:
+        yield from _guessed(context)
         return
     own, given = words.group(hit, "own"), words.group(hit, "given")
     if own:
@@ -63,6 +69,25 @@ def check(context: LogContext) -> Iterator[Finding]:
         said=words.said(hit),
     )
     yield context.finding(hit, message, SURE)
+
+
+def _guessed(context: LogContext) -> Iterator[Finding]:
+    hit = None if context.facts.served else words.guessed(context, OF_QUANTISATION, QUANTISATION)
+    if hit is not None and "apability" not in hit.entry.text:
+        message = msg(
+            "probably this vLLM does not do the checkpoint's quantisation in this form: its code for quantised "
+            "layers raised {said}",
+            zh="可能是此 vLLM 不支持该权重的这种量化形式：量化层代码报错 {said}",
+            said=words.quoted(hit),
+        )
+        yield context.finding(hit, message, HUNCH)
+
+
+OF_QUANTISATION = (
+    r"(?i:quantiz|quantis|\bnvfp4|\bmxfp\d|\bfp8\b|\bgptq|\bawq|marlin|compressed.tensors|modelopt|\bquark\b|\bhqq\b"
+    r"|bitblas|weight_scale|group_size|num_bits|\bw\da\d+)"
+)
+QUANTISATION = r"layers[/\\]quantization[/\\]"
 
 
 RULE = Rule(

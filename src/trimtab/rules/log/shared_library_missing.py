@@ -20,7 +20,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"(?P<library>lib[\w.+-]+\.so[\w.]*): cannot open shared object file",
+        r"(?P<library>lib[\w.+-]+\.so[\w.]*)(?: \(deleted\))?: cannot open shared object file",
         r"version `(?P<library>GLIBC(?:XX)?_[\d.]+)' not found",
         r"(?P<library>libcudart) is not loaded",
         r"(?:Unable|[Ff]ailed) to (?:load|open)(?: any of)? "

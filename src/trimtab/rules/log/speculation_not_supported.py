@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import HUNCH, SURE, LogContext
 from trimtab.rules.log.fixes import remove_flag
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
@@ -52,6 +52,23 @@ def check(context: LogContext) -> Iterator[Finding]:
             "this speculation is not done here: {said}", zh="此处不支持这种投机解码：{said}", said=words.said(hit)
         )
         yield context.finding(hit, message, confidence, fix=remove_flag(context, "speculative-config"))
+        return
+    guess = words.guessed(context, OF_SPECULATION, SPECULATION)
+    if guess is not None:
+        message = msg(
+            "probably this speculation is not done here: vLLM's code for it raised {said}",
+            zh="可能是此处不支持这种投机解码：相关代码报错 {said}",
+            said=words.quoted(guess),
+        )
+        fix = remove_flag(context, "speculative-config")
+        yield context.finding(guess, message, HUNCH, fix=fix, severity=words.by_request(context))
+
+
+OF_SPECULATION = (
+    r"num_speculative_tokens|[Ss]peculat|\b(?:Eagle|EAGLE|Medusa|DSpark|[Dd]rafter|[Dd]raft)|"
+    r"'\w*(?:Propos|Draft|Specul)\w*' object|\bMTP\b"
+)
+SPECULATION = r"spec_decode[/\\]|config[/\\]speculative|models[/\\]\w*(?:eagle|mtp|medusa)\w*\.py"
 
 
 RULE = Rule(

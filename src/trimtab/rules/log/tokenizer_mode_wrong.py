@@ -21,6 +21,7 @@ from trimtab.rules.log.context import SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    r"'?MistralTokenizer'? object has no attribute",
     r"Unknown tokenizer mode",
     r"No tokenizer registered for tokenizer_mode=",
     r"Cannot use the fast tokenizer in slow tokenizer mode",

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import LIKELY, SURE, LogContext
+from trimtab.rules.log.context import HUNCH, LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
@@ -38,16 +38,19 @@ SAYS = (
     ),
     r"You have either provided a non-existent path",
 )
-HINTS = (r"^TypeError: not a string$",)
+HINTS = (r"^TypeError: not a string$|Tokenizer\w*'?(?: object)? has no attribute '?lower\b",)
 
 
 def check(context: LogContext) -> Iterator[Finding]:
     found = words.best(context, (SURE, SAYS), (LIKELY, HINTS))
     if found is None:
         framed = context.framed(LOADER)
-        if framed is None or not re.match(REFUSED, framed.entry.text):
+        if framed is not None and re.match(REFUSED, framed.entry.text):
+            found = framed, LIKELY
+        elif not context.facts.served and (guess := words.guessed(context, OF_TOKENIZER, TOKENIZER)):
+            found = guess, HUNCH
+        else:
             return
-        found = framed, LIKELY
     hit, confidence = found
     if words.group(hit, "name").startswith(NEWER):
         return
@@ -57,6 +60,11 @@ def check(context: LogContext) -> Iterator[Finding]:
 
 NEWER = ("TokenizersBackend", "SentencePieceBackend")
 """Classes that Transformers 5 writes into a tokenizer's files: an older one is at fault, not the tokenizer."""
+OF_TOKENIZER = (
+    r"\w*Tokenizer\w*'?(?: object)? (?:has no|got an|is not)|"
+    r"[Tt]okenizer.{0,40}(?:not found|missing|invalid|unsupported)"
+)
+TOKENIZER = r"vllm[/\\]tokenizers[/\\]|transformers_utils[/\\]tokeni|[/\\]tokenization_\w+\.py"
 LOADER = r"(?:get_tokenizer|AutoTokenizer|cached_get_tokenizer|from_file|tokenization_\w+\.py)"
 REFUSED = (
     r"Exception|TypeError: (?:not a string|expected str, bytes|stat: path)|OSError"

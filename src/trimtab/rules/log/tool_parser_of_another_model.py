@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import POSSIBLE, SURE, LogContext
+from trimtab.rules.log.context import HUNCH, LIKELY, POSSIBLE, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
@@ -22,17 +22,25 @@ SAYS = (
     r"could not locate (?:the )?tool calls? (?:start/end )?tokens?",
     r"KeyError: '</?[\w|:]*tool_?calls?[\w|:]*>'",
 )
+TEXT = (r"HarmonyError: ",)
+"""gpt-oss wrote what is not of its format, or an older openai_harmony does not read it."""
 MAYBE = (r"Error in extracting tool call from response",)
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    found = words.best(context, (SURE, SAYS), (POSSIBLE, MAYBE))
+    found = words.best(context, (SURE, SAYS), (LIKELY, TEXT), (POSSIBLE, MAYBE))
+    guess = words.guessed(context, OF_PARSERS, PARSERS) if found is None else None
+    found = (guess, HUNCH) if guess is not None else found
     if found is not None:
         hit, confidence = found
         message = msg(
             "the tool parser is not the model's: {said}", zh="工具解析器与模型不符：{said}", said=words.said(hit)
         )
         yield context.finding(hit, message, confidence, severity=words.by_request(context))
+
+
+OF_PARSERS = r"[Tt]ool[_ -]?(?:[Cc]all )?[Pp]arser|[Rr]easoning[_ -]?[Pp]arser"
+PARSERS = r"tool_parsers?[/\\]\w+\.py|vllm[/\\]reasoning[/\\]"
 
 
 RULE = Rule(

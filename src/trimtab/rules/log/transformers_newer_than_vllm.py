@@ -20,7 +20,10 @@ from trimtab.rules.log.context import LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
-    r"\w*Tokeniz\w+'?(?: object)? has no attribute '?(?P<name>all_special_tokens_extended|[a-z]\w+)",
+    (
+        r"(?<!Mistral)\b(?!Mistral)\w*Tokeniz\w+'?(?: object)? has no attribute '?"
+        r"(?P<name>all_special_tokens_extended|(?!lower\b)[a-z]\w+)"
+    ),
     (
         r"cannot import name '(?P<name>ALLOWED_\w+|no_init_weights|OutputRecorder|TensorType|"
         r"WHISPER_ATTENTION_CLASSES|_validate_images\w+)' from '?transformers"

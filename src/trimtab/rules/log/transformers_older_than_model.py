@@ -21,6 +21,10 @@ from trimtab.rules.log.context import LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    (
+        r"`rope_scaling` must be a dictionary with (?:with )?two fields, .{0,200}'(?P<name>rope_type|"
+        r"low_freq_factor|long_factor)'"
+    ),
     r"No module named '(?P<name>transformers\.[\w.]+)'",
     r"model type `(?P<name>[^`]+)` but Transformers does not recognize this architecture",
     r"Tokenizer class (?P<name>TokenizersBackend|SentencePieceBackend) does not exist",

@@ -21,6 +21,8 @@ from trimtab.rules.log.context import LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    r"Trying to set a tensor of shape .{1,80}which has shape",
+    r"assert (?:loaded_weight|param(?:_data)?)\.(?:shape|size)\b",
     r"There is no module or parameter named '?\S+'? in \w+",
     r"Following weights were not (?:initialized|loaded) from checkpoint",
     r"Attempted to load weight \(.*\) into parameter \(",
@@ -47,7 +49,8 @@ def check(context: LogContext) -> Iterator[Finding]:
 
 
 TENSOR = (
-    r"^KeyError: '(?:(?:model|language_model|transformer|visual|vision_\w+|lm_head)\.[\w.]+"
+    r"^KeyError: '(?:\w+\.\w+\.(?:bitmask|compressed|shape|row_offsets|SCB|absmax|quant_map|g_idx|qscale\w*)"
+    r"|(?:model|language_model|transformer|visual|vision_\w+|lm_head)\.[\w.]+"
     r"|(?:\w+\.)*(?:layers|blocks?|h|encoder|decoder)\.\d+\.[\w.]+"
     r"|(?:\w+\.)+(?:weight|bias|qweight|qzeros|scales|weight_scale\w*|weight_packed|weight_zero_point))'"
 )

@@ -51,7 +51,39 @@ _TOLD = re.compile(
 
 def by_request(context: LogContext) -> Severity | None:
     """A warning where the server goes on serving: one request was refused, and no more."""
-    return Severity.WARNING if context.facts.served else None
+    return Severity.WARNING if context.facts.served and not context.failed else None
+
+
+_RAISED = re.compile(
+    r"(?:\w+\.)*(?:ValueError|NotImplementedError|AssertionError|TypeError|KeyError|AttributeError|IndexError|UnboundLocalError|StopIteration"
+    r"|\w*DecodeError"
+    r"|\w*ValidationError|RuntimeError(?!: (?:CUDA|Engine|NCCL|Triton|Failed core|.{0,60}memory)))\b"
+)
+"""What code raises about what it was given: no shortage of memory, no card, no consequence."""
+INNERMOST = 4
+"""So many frames from the end tell the part of the code that raised."""
+
+
+def guessed(context: LogContext, said: str, raised_in: str) -> Hit | None:
+    """The first error whose words are of a part of vLLM, else the first that was raised there; for a low confidence."""
+    for hit in context.find(said, EntryKind.EXCEPTION, EntryKind.ERROR):
+        if _RAISED.match(hit.entry.text):
+            return hit
+    if context.framed(raised_in) is None:
+        return None
+    search = re.compile(raised_in).search
+    for entry in context.errors:
+        if _RAISED.match(entry.text):
+            for frame in entry.frames[-INNERMOST:]:
+                if found := search(frame):
+                    return Hit(entry, found)
+    return None
+
+
+def quoted(hit: Hit) -> str:
+    """The error's whole text, cut where it is long."""
+    text = hit.entry.text
+    return text if len(text) <= MOST_SAID else f"{text[: MOST_SAID - 3]}..."
 
 
 _CONFIGURATION = re.compile(r"engine/arg_utils\.py|vllm/config[/.]|create_engine_config|entrypoints/(?:cli|launchers)/")
