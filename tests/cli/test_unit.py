@@ -35,6 +35,15 @@ def test_a_server_of_before_as_a_unit(home: Path, model: Path, python: Path, tmp
     assert left_over(home) == []
 
 
+def test_the_unit_waits_as_long_as_the_command_lets_requests_run(home: Path, model: Path, python: Path) -> None:
+    words = (str(model), "--engine-python", str(python), "--no-verify", "--name", "mine", "--", "--shutdown-timeout")
+    with running(home, *words, "300") as child:
+        seen = wait_for(lambda: record(home, "ready"))
+        stop(child)
+    assert seen.end_s == 330
+    assert "TimeoutStopSec=365\n" in up(home, "mine", "--unit").stdout
+
+
 def _require_sound(text: str, directory: Path) -> None:
     tool = shutil.which("systemd-analyze")
     assert tool, "systemd-analyze is missing: run scripts/install"

@@ -117,3 +117,17 @@ def test_a_place_with_blanks_and_other_letters(home: Path, model: Path, python: 
     assert child.returncode == 0
     assert seen.models == ("ünï llama",)
     assert f"vllm serve '{other}'" in out
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-one\nsk-two", "sk-one\r\n", "sk-\u94a5\u5319", " sk-one"], ids=["lines", "end", "letters", "blank"]
+)
+def test_a_key_that_no_header_brings_over(
+    home: Path, model: Path, python: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", key)
+    done = up(home, str(model), "--engine-python", str(python))
+    assert done.returncode == 2
+    clear(done, "the API key holds a line break or another character that no HTTP header brings over")
+    assert "sk-" not in done.stderr
+    assert left_over(home) == []

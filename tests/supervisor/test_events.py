@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,7 @@ def test_an_answer_that_is_no_success_is_noted_and_not_followed(tmp_path: Path, 
 
 def test_a_webhook_that_hangs_holds_nothing_up(tmp_path: Path) -> None:
     with hook(hold=threading.Event()) as (url, got):
-        teller = Teller(tmp_path, SERVER, Listeners(webhooks=(url,), webhook_s=0.3, again_s=0.02), hide_secrets)
+        teller = Teller(tmp_path, SERVER, Listeners(webhooks=(url,), webhook_s=0.5, again_s=0.02), hide_secrets)
         begun = time.monotonic()
         teller.changed(CRASH)
         teller.changed(READY)
@@ -155,6 +156,39 @@ def test_a_webhook_that_hangs_holds_nothing_up(tmp_path: Path) -> None:
         assert [event["event"] for event in got] == ["crashed", "crashed", "ready", "ready"]
     notes = [entry.reason for entry in read_journal(tmp_path)]
     assert len(notes) == 2
+
+
+def test_a_webhook_whose_answer_trickles_is_left_at_the_bound(tmp_path: Path) -> None:
+    with trickling() as url, hook() as (other, got):
+        listeners = Listeners(webhooks=(url, other), webhook_s=1.0, again_s=0.02)
+        begun = time.monotonic()
+        (note,) = tell(tmp_path, listeners, READY)
+        assert time.monotonic() - begun < 12
+    assert note == "the webhook at 127.0.0.1 failed: no whole answer in time"
+    assert len(got) == 1
+
+
+@contextmanager
+def trickling() -> Iterator[str]:
+    """A server whose answer's headers never end: a byte comes long before any wait for one is over."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer(taken: socket.socket) -> None:
+            with taken, suppress(OSError):
+                taken.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                while not over.wait(0.1):
+                    taken.sendall(b"x")
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=answer, args=(listening.accept()[0],), daemon=True).start()
+
+        over = threading.Event()
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        over.set()
+        listening.shutdown(socket.SHUT_RDWR)
 
 
 def test_the_end_does_not_wait_longer_than_its_bound(tmp_path: Path) -> None:

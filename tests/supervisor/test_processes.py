@@ -13,6 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -21,7 +22,7 @@ from trimtab.engine.registry import ServerRecord
 from trimtab.errors import HostError, UsageError
 from trimtab.supervisor import registry
 from trimtab.supervisor.detach import detach
-from trimtab.supervisor.ending import end_server
+from trimtab.supervisor.ending import end_server, patience
 from trimtab.supervisor.process import members, started_at
 
 LIMIT_MIB = 60
@@ -81,7 +82,8 @@ def test_supervising_stays_small(tmp_path: Path) -> None:
     with background(tmp_path, "fake") as child:
         wait_for(lambda: seen_state(tmp_path, "ready"))
         supervisor, guard = psutil.Process(child.pid), psutil.Process(record_of(tmp_path).group)
-        assert (supervisor.memory_info().rss + guard.memory_info().rss) / 2**20 < LIMIT_MIB
+        resident = [process.memory_info().rss / 2**20 for process in (supervisor, guard)]
+        assert sum(resident) < LIMIT_MIB, resident
 
 
 def test_two_at_the_same_moment_get_names_and_ports_of_their_own(tmp_path: Path) -> None:
@@ -124,6 +126,26 @@ def test_down_kills_a_supervisor_that_hangs(tmp_path: Path, monkeypatch: pytest.
         ended = end_server(tmp_path, record_of(tmp_path), 0.1)
         assert ended.how == "killed"
     assert nothing_left(record_of(tmp_path))
+
+
+def test_down_waits_as_long_as_the_server_lets_requests_run(home: Path) -> None:
+    with background(home, "fake"):
+        wait_for(lambda: seen_state(home, "ready"))
+        seen = record_of(home)
+        assert (seen.end_s, patience(seen)) == (55, 70)  # 25 s for requests, 30 s for the engine
+        assert patience(msgspec.structs.replace(seen, end_s=330.0)) == 345  # of a long --drain
+        assert patience(msgspec.structs.replace(seen, end_s=0.0)) == 40  # of a version that did not say
+        assert "ended as asked" in trimtab("down").stdout
+
+
+def test_ps_says_what_it_leaves_out(home: Path) -> None:
+    other = registry.directory(home, "other")
+    other.mkdir(parents=True)
+    (other / "server.json").write_text('{"name": "other"}')
+    for words in (("ps",), ("ps", "--all", "--json")):
+        told = trimtab(*words)
+        assert told.returncode == 0
+        assert "other is of another version of Trimtab: Object missing required field" in told.stderr
 
 
 def test_ps_logs_and_down(home: Path) -> None:

@@ -11,21 +11,21 @@ from trimtab.engine.registry import ServerRecord
 from trimtab.errors import UsageError
 from trimtab.messages import msg
 from trimtab.supervisor import registry
-from trimtab.supervisor.ending import Ended, end_server
+from trimtab.supervisor.ending import Ended, end_server, patience
 from trimtab.supervisor.states import ENDED
 
 
 def run(
     name: options.ServerName = None,
     every: options.EveryServer = False,
-    timeout: options.StopBound = 40.0,
+    timeout: options.StopBound = None,
     json: options.AsJson = False,
 ) -> int:
     """End a server: by name, the only one, or --all. Returns when no process of it is left."""
     ended: list[Ended] = []
     for record in _asked(name, every):
         print(msg("ending {name} ...", name=record.name).text(language()), file=sys.stderr, flush=True)
-        ended.append(end_server(dirs().state, record, timeout))
+        ended.append(end_server(dirs().state, record, timeout if timeout is not None else patience(record)))
         if not json:
             print(ended_text(ended[-1]).text(language()), flush=True)
     if json:

@@ -62,7 +62,10 @@ Every = Annotated[float, typer.Option("--every", min=0.1, help="Seconds between 
 ReportFile = Annotated[Path | None, typer.Option("--output", "-o", help="Write the report here, once it was shown.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without showing and asking.")]
 ReportLines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the log's last lines to take.")]
-StopBound = Annotated[float, typer.Option("--timeout", min=0, help="Seconds to wait before it is killed.")]
+StopBound = Annotated[
+    float | None,
+    typer.Option("--timeout", min=0, help="Seconds until it is told to end at once; default: what its --drain needs."),
+]
 ModelRef = Annotated[str, typer.Argument(metavar="MODEL", help="Model directory or hub id.")]
 Subject = Annotated[
     str | None, typer.Argument(metavar="[SUBJECT]", help="Model directory or id, or a file with a command or a plan.")

@@ -99,7 +99,7 @@ class Starting:
         asked = (record.base_url, record.api_key, record.models[0], context, CONCURRENCY, record.log, self._lang)
         try:
             table, passed = call_apart("trimtab.cli.verify:judged", *asked)
-        except ChildProcessError as error:
+        except OSError as error:
             self._say(msg("not verified: {why}", why=error))
             return None
         print(table, flush=True)

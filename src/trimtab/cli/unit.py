@@ -7,6 +7,7 @@ import pwd
 from collections.abc import Mapping, Sequence
 from math import ceil
 
+from trimtab.cli.draining import engine_drain
 from trimtab.cli.keeping import Keep, recall
 from trimtab.errors import UsageError
 from trimtab.messages import msg
@@ -31,14 +32,16 @@ def unit_of(name: str | None, keep: Keep, argv: Sequence[str]) -> str:
             msg("--unit takes the name of a server that was started before"),
             hint=msg("Start it once: trimtab up MODEL --name NAME; then: trimtab up NAME --unit"),
         )
+    launch = recovered.launch
+    drain = engine_drain(launch.command, launch.engine.version, {**os.environ, **launch.env}, keep.drain_s)
     return render_supervised(
         Supervised(
             name=name,
             words=(*PROGRAM, *without_flags(argv, FLAGS)),
             env=_environment(os.environ),
             user=_user(),
-            directory=str(recovered.launch.directory),
-            stop_s=ceil(keep.drain_s + keep.limits().stop_s) + SLACK_S,
+            directory=str(launch.directory),
+            stop_s=ceil(keep.limits(drain.seconds).end_s) + SLACK_S,
         )
     )
 

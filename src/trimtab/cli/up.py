@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -217,7 +217,8 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
     if outcome.failed:
         show_diagnosis(doctor.last)
         raise failure(outcome)
-    print(msg("{name} stopped; no process of it is left", name=record.name).text(lang()), file=sys.stderr)
+    with suppress(OSError):  # the terminal was closed, which is why it stopped
+        print(msg("{name} stopped; no process of it is left", name=record.name).text(lang()), file=sys.stderr)
     return 0
 
 
@@ -244,7 +245,13 @@ def _key(command: LaunchCommand) -> str:
 
 
 def _given_key(command: LaunchCommand) -> str | None:
-    return command.get("api-key") or os.environ.get("VLLM_API_KEY")
+    key = command.get("api-key") or os.environ.get("VLLM_API_KEY")
+    if key and not (key.isascii() and key.isprintable() and key == key.strip()):
+        raise UsageError(
+            msg("the API key holds a line break or another character that no HTTP header brings over"),
+            hint=msg("Use letters, digits and dashes; VLLM_API_KEY=$(cat FILE) leaves out the last line break."),
+        )
+    return key
 
 
 def _new_key() -> str:

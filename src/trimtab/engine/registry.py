@@ -37,6 +37,7 @@ class ServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     log: str = ""
     boot: str = ""
     restarts: int = 0  # starts after the first
+    end_s: float = 0.0  # how long it may take from the request to end until its engine is killed; 0: not known
     created: float = 0.0  # seconds since the epoch
     ready_after_s: float | None = None
     reason: str = ""  # why it is in this state

@@ -87,6 +87,6 @@ def _record_of(spec: LaunchSpec, log_file: Path) -> ServerRecord:
         name=spec.name, state=INITIAL, pid=os.getpid(), pid_started=started_at(os.getpid()) or 0.0, boot=boot_id(),
         host=spec.host, port=spec.port, base_url=f"http://{registry.reachable(spec.host)}:{spec.port}/v1",
         models=(spec.served_model,), api_key=spec.api_key, devices=spec.devices, argv=spec.argv,
-        engine_version=spec.engine_version, log=str(log_file),
+        engine_version=spec.engine_version, log=str(log_file), end_s=spec.limits.end_s,
         created=claimed.created if claimed is not None and ours else time.time(),
     )  # fmt: skip

@@ -15,6 +15,8 @@ from trimtab.supervisor.process import is_alive, members, members_gone, send
 
 GRACE_S = 10.0  # for a supervisor that was asked twice
 
+LEAST_S, SLACK_S = 40.0, 15.0  # the latter beyond what the server itself gives requests and its engine
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -23,6 +25,11 @@ class Ended:
     name: str
     how: str
     seconds: float
+
+
+def patience(record: ServerRecord) -> float:
+    """Seconds to wait before insisting: `--drain`, or the engine's own `--shutdown-timeout`, may be long."""
+    return max(LEAST_S, record.end_s + SLACK_S)
 
 
 def end_server(state_dir: Path, record: ServerRecord, bound_s: float) -> Ended:

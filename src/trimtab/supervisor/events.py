@@ -16,7 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -25,6 +24,7 @@ from trimtab.messages import Message, msg
 from trimtab.supervisor.journal import Journal
 from trimtab.supervisor.launching import Diagnosis, StateChanged
 from trimtab.supervisor.states import State
+from trimtab.supervisor.webhook import post
 
 SCHEMA = "trimtab.event/1"
 TOLD = frozenset(
@@ -154,28 +154,3 @@ def _run(command: str, body: bytes, env: Mapping[str, str], bound_s: float) -> M
         lines = said.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
     last = lines[-1][:_SAID_BYTES] if lines else ""
     return msg("the command for events ended with exit code {code}: {last}", code=code, last=last)
-
-
-class Failed(msgspec.Struct, frozen=True):
-    """Why a webhook did not take an event, and whether the same request may go well a moment later."""
-
-    why: Message
-    passing: bool
-
-
-def post(url: str, body: bytes, bound_s: float) -> Failed | None:
-    """POST `body`; None when the answer was of 2xx. Its own address alone is named: a path may hold a secret."""
-    import httpx2
-
-    place = urlsplit(url).hostname or ""
-    headers = {"Content-Type": "application/json", "User-Agent": "trimtab"}
-    try:
-        with httpx2.Client(timeout=bound_s) as client, client.stream("POST", url, content=body, headers=headers) as got:
-            status = got.status_code
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        why = msg("the webhook at {host} failed: {reason}", host=place, reason=str(error) or type(error).__name__)
-        return Failed(why, passing=not isinstance(error, httpx2.InvalidURL))
-    if 200 <= status < 300:
-        return None
-    why = msg("the webhook at {host} answered {status}", host=place, status=status)
-    return Failed(why, passing=status >= 500 or status in (408, 429))

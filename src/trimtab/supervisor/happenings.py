@@ -29,6 +29,11 @@ class Limits:
     taken_s: float = 600.0  # how long others may hold the cards' memory before a restart
     max_steps: int = 0  # parameters changed one after the other; 0: none
 
+    @property
+    def end_s(self) -> float:
+        """The longest from the request to end until the engine's group is killed."""
+        return (self.engine_drain_s or self.drain_s) + self.stop_s
+
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:

@@ -69,7 +69,7 @@ def claim(state_dir: Path, wish: Wish) -> ServerRecord:
     require_address(wish.host)
     with _locked(state_dir):
         others = live(state_dir)
-        name = _free_name(state_dir, wish, {record.name for record in others} | _unreadable(state_dir))
+        name = _free_name(state_dir, wish, {record.name for record in others} | set(unreadable(state_dir)))
         home = directory(state_dir, name)
         if wish.port is not None:
             _refuse_known_port(wish.port, others)
@@ -161,9 +161,10 @@ def records(state_dir: Path) -> list[ServerRecord]:
     return sorted((_checked(state_dir, record) for record in found), key=lambda record: -record.created)
 
 
-def _unreadable(state_dir: Path) -> set[str]:
-    """Names of servers whose record is of another version: nobody here knows whether they run."""
-    return {file.parent.name for file in (state_dir / "servers").glob(f"*/{RECORD}") if isinstance(_read(file), str)}
+def unreadable(state_dir: Path) -> dict[str, str]:
+    """Servers whose record is of another version, and why: nobody here knows whether they run."""
+    found = ((file.parent.name, _read(file)) for file in (state_dir / "servers").glob(f"*/{RECORD}"))
+    return {name: why for name, why in sorted(found, key=str) if isinstance(why, str)}
 
 
 def live(state_dir: Path) -> list[ServerRecord]:
