@@ -74,6 +74,12 @@ KERNELS = (
         r"dtype|data type of kv cache|fp8 kv cache data type)"
     ),
     r"Only FlashAttention (?:backend )?is supported|FlashAttention requires building with sm version",
+    (
+        r"(?:Attention|MLA|FlashInfer|Flash\w*|AttentionImpl|MLAImpl)(?: backend)? (?:currently )?(?:only supports|"
+        r"does not (?:currently )?support|requires the cache block size)"
+    ),
+    r"cross-attention are not implemented for|Block size must be a multiple of|kv-cache is not supported with fp8",
+    r"invalid argument for \w*(?:fmha|mha|mla)\w*|FlashAttention version not detected",
     r"NVFP4 KV cache requires|nvfp4 kv_cache is not supported|for cutlass_mla|Unexpected head dim size",
     r"\w*(?:[Ff]mha|FMHA|MLA|[Aa]ttention)\w*' at .{0,300}(?:Unsupported|not supported)",
     r"CUDA error \(\S*(?:flash|fmha|fwd_launch)\S*:\d+\): invalid|FlashInfer Internal Error|cutlassF: no kernel found",
@@ -91,7 +97,7 @@ GUESS = msg(
     zh="错误发生在注意力的代码中，最可能的原因是注意力后端，除此之外无法确定：请尝试其他 --attention-backend，并去掉 "
     "--kv-cache-dtype",
 )
-PLACE = r"vllm/(?:v1/)?attention/(?!layer\.py|selector)\S+|attention/backends/"
+PLACE = r"vllm/(?:v1/)?attention/(?!layer\.py|selector)\S+|attention/backends/|layers/(?:mla|attention/\w+)\.py"
 
 
 RULE = Rule(

@@ -39,6 +39,7 @@ SAYS = (
     ),
     r"cannot be used (?:with|together)|Cannot set both|cannot both be True",
     r"Hybrid KV cache manager is disabled but failed|[Ff]ailed to (?:promote|convert) .*KV cache specs to one",
+    r"not divisible by hash_block_size|is specified in kv_connector_extra_config",
     r"block[ _]sizes? must be divisible by|Invalid prefix_match_unit|must be non-negative and a multiple of",
     r"Multi-module MTP with prefix caching requires|model-declared get_kv_cache_groups cannot be combined",
     r"limit_mm_per_prompt`? is only supported for multimodal",

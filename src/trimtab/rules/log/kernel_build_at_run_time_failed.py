@@ -29,7 +29,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"extension|Python\.h: No such file|fatal error: \S+\.h: No such",
         r"(?P<path>:\S*/nvcc)\b|(?:gcc|g\+\+|cc1plus|nvcc).*(?:command not found|returned non-zero|failed "
         r"with exit)|CalledProcessError.*(?:gcc|nvcc|ninja)",
-        r"cannot find -lcuda",
+        r"cannot find -lcuda|CalledProcessError: Command .*(?:-shared|-lcuda|\.cu?')",
         r"Assertion error \(?\S*jit/\w+\.\w+:\d+|(?:NVCC|NVRTC|nvrtc)\w* (?:compilation|compile|error)|NVRTC_ERROR_\w+|"
         r"hip runtime failed to load|provide architecture for which code is to be generated|HIPRTC_ERROR_\w+",
         r"aiter.{0,80}(?:build|compile)\w* (?:failed|error)|hipcc.*(?:failed|not found)|"

@@ -29,6 +29,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"version mismatch|not found)",
         r"Driver/library version mismatch|couldn't communicate with the NVIDIA driver|No (?:HIP|ROCm) GPUs? "
         r"(?:are|is) available",
+        r"cudaGetDeviceCount\(\) returned cudaErrorNotSupported",
         r"rank \d+ is out of bounds for 0 devices|NVMLError_(?:InvalidArgument|NotFound|DriverNotLoaded|NoPermission)",
     )
     if hit is None:

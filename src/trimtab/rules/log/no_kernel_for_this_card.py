@@ -29,7 +29,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"[Cc]ould not run '_\w*C\w*::\w+' with arguments from the 'CUDA'",
         r"No Unquantized MoE backend supports|No supported CUDA architectures found|"
         r"device kernel image is invalid|HSA_STATUS_ERROR_INVALID_\w*(?:CODE_OBJECT|ISA)",
-        r"Unsupported gpu architecture|no kernel image|invalid device function",
+        r"LLVM ERROR: Cannot select|Unsupported gpu architecture|no kernel image|invalid device function",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )
     if hit is None:

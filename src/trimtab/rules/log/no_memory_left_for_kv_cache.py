@@ -29,6 +29,7 @@ HELP = msg(
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"No available memory for the cache blocks(?!.*VLLM_CPU_KVCACHE_SPACE)",
+        r"^AssertionError: assert .*\bnum_gpu_blocks > 0|Insufficient GPU memory for KV cache",
         r"not enough GPU memory available to serve even a single token",
         r"# (?:GPU|CUDA|cuda|gpu) blocks: 0,",
         r"Available KV cache memory: (?P<negative>-[\d.]+) GiB",

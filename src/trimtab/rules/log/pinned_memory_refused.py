@@ -25,7 +25,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"UVA is not available|CPU tensor must be pinned",
         r"OS call failed or operation not supported on this OS",
         r"(?i)pin(?:ned)?[_ ]memory.*(?:not (?:supported|available)|failed)|cuda(?:HostAlloc|HostRegister|"
-        r"HostGetDevicePointer).*fail|cudaErrorNotSupported",
+        r"HostGetDevicePointer).*fail|(?<!returned )cudaErrorNotSupported",
     )
     if hit is None:
         return

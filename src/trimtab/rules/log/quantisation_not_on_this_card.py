@@ -30,6 +30,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"type (?P<method>fp8\w+) not supported in this architecture",
         r"_scaled_mm.*only supported on|FP8 (?:computation|linear|Marlin)?.*requires? (?:compute "
         r")?capability|requires? compute capability (?:of )?(?:>= ?)?\d.*(?i:fp8|fp4|marlin|machete|cutlass)",
+        r"(?P<method>MXFP\d|NVFP4|FP\d|INT\d) (?:quantization|weight\b.{0,40}) is not supported",
+        r"Unsupported kernel config for moe|device_gemm with the specified compilation parameters does not support",
         r"^KeyError: '(?P<method>float[48]_\w+)'",
         r"No (?P<method>(?!Unquantized)\w+(?: Int8)?) MoE backend supports|No compiled (?P<kernel>\w+) for",
         r"marlin kernel with fp8 activation is not built|Int8 not supported on SM|fp8 out scale unsupported for|"
@@ -56,7 +58,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
 
 
-PLACE = r"layers/quantization/\S+\.py|kernels/linear/\S+\.py|layers/fused_moe/(?:oracle|experts)/\S+\.py"
+PLACE = r"layers/quantization/\S+\.py|kernels/linear/\S+\.py|layers/fused_moe/\S+\.py|aiter/fused_moe"
 GUESS = msg(
     "it failed in the code of the quantised layers, so their kernels on this card are the likeliest cause, and no more "
     "than that is known: try another form of the weights",
