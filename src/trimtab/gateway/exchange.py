@@ -14,7 +14,7 @@ from trimtab.gateway.admission import Key
 from trimtab.gateway.attempt import Attempt, wire
 from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated
 from trimtab.gateway.inbound import Inbound
-from trimtab.gateway.outbound import Outbound
+from trimtab.gateway.outbound import Outbound, Told
 from trimtab.gateway.paths import Served
 from trimtab.gateway.request import REASONS, Refused, Request
 from trimtab.gateway.routes import Between, Route, Target
@@ -48,7 +48,7 @@ class Exchange:
         self._won: Attempt | None = None  # whose answer is passed on
         self._flow: Flow | None = None
         self._events: StreamUsage | None = None
-        self._head: list[bytes] | None = None  # of the answer, until its first piece is there
+        self._head: bytes | None = None  # of the answer, until its first piece is there
         self._length = -1  # of the body, where it is known
         self._streamed = self._is_over = self._paused = False
         self.started = self._last = request.received
@@ -135,7 +135,7 @@ class Exchange:
         if status in _FAILED:
             target.back_end.failed()
         elif status == 429:
-            asked_for = _retry_after(connection.headers)
+            asked_for = _retry_after(connection.told.headers)
             target.busy_until = time.monotonic() + min(asked_for or BUSY_S, MAX_BUSY_S)
             self._wait_s = min(asked_for or BUSY_S, self._wait_s or MAX_BUSY_S)
         others = [a for a in self._attempts if a is not attempt]
@@ -151,21 +151,20 @@ class Exchange:
         status, target = connection.status, attempt.target
         if status < 500 and status not in RETRIED:
             target.back_end.succeeded()
-        kind = b""
+        kind, lines = connection.told.kind, connection.told.lines
         if status == 401:  # the gateway's own key is meant: the client's is right
             self._status = status = 502
-        lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d Status" % status]
-        for name, value in connection.headers:
-            if name == b"content-type":
-                kind = value
-            lines.append(b"%b: %b" % (name, value))
-        lines.append(b"x-request-id: " + self._request.id)
+        if connection.status >= 400 and (connection.status == 401 or b"json" not in kind.lower()):
+            others = [header for header in connection.told.headers if header[0] != b"content-type"]
+            lines = Told(status, [*others, (b"content-type", b"application/json")]).lines
+        line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d Status" % status
+        head = b"%b%b\r\nx-request-id: %b" % (line, lines, self._request.id)
         if target.level:
-            lines.append(b"x-trimtab-fall-back: %b" % target.model.encode("latin-1", "replace"))
+            head += b"\r\nx-trimtab-fall-back: %b" % target.model.encode("latin-1", "replace")
         self._streamed = kind.startswith(b"text/event-stream") or kind[:17].lower() == b"text/event-stream"
         if self._streamed:
-            lines.append(b"x-accel-buffering: no")  # nginx passes events on as they come
-        self._head, self._length = lines, connection.length
+            head += b"\r\nx-accel-buffering: no"  # nginx passes events on as they come
+        self._head, self._length = head, connection.length
         self._flow = self._flow_of(attempt, connection.status, kind)
 
     def _flow_of(self, attempt: Attempt, status: int, kind: bytes) -> Flow:
@@ -173,8 +172,6 @@ class Exchange:
         translation, target = attempt.translation, attempt.target
         if status >= 400:
             if status == 401 or b"json" not in kind.lower():
-                self._head = [line for line in self._head or () if not line.startswith(b"content-type:")]
-                self._head.append(b"content-type: application/json")
                 return Held(None, partial(self._worded, status))
             return Plain() if translation is None else Held(None, partial(translation.error, status))
         flow: Flow
@@ -233,14 +230,14 @@ class Exchange:
 
     def _open(self, longer: int) -> None:
         """Give the client the head of the answer, whose body is `longer` than the back end said."""
-        lines, self._head = self._head, None
-        assert lines is not None
+        head, self._head = self._head, None
+        assert head is not None
         length = self._length + longer if self._length >= 0 and not self._streamed else -1
         bodiless = self._status in (204, 304)
         if length >= 0 and not bodiless:
-            lines.append(b"content-length: %d" % length)
+            head += b"\r\ncontent-length: %d" % length
         probe = b":\n\n" if self._streamed else b""
-        self._client.start(b"\r\n".join(lines), chunked=length < 0 and not bodiless, probe=probe)
+        self._client.start(head, chunked=length < 0 and not bodiless, probe=probe)
 
     def answer_breaks(self, reason: str) -> None:
         assert self._won is not None

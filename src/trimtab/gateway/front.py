@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from trimtab.gateway import body as bodies
-from trimtab.gateway.admission import Keys, key_text
+from trimtab.gateway.admission import Keys, hash_of, key_text
 from trimtab.gateway.counting import Counting
 from trimtab.gateway.exchange import Exchange
 from trimtab.gateway.inbound import Inbound, Told
@@ -75,7 +75,9 @@ class Front:
         if request.method != b"POST":
             raise Refused(405, "method_not_allowed", f"{request.path.decode('latin-1')} takes POST", allow=b"POST")
         headers, routes = request.headers, self.routes
-        key = self.keys.find(key_text(headers))
+        if not request.digest:
+            request.digest = hash_of(key_text(headers))
+        key = self.keys.by_digest(request.digest) or self.keys.find(key_text(headers))
         content_type = headers.get(b"content-type")
         asked = (bodies.read_form if served.form else bodies.read)(request.body, content_type)
         route = routes.find(asked.model)

@@ -11,6 +11,7 @@ from typing import cast
 
 import httptools
 
+from trimtab.gateway.heads import Seen, seen
 from trimtab.gateway.request import LOWER, REASONS, Answering, Refused, Request, lowered
 
 MAX_HEAD = 64 << 10  # bytes of request line and headers together
@@ -61,6 +62,7 @@ class Inbound(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._request: Request | None = None  # being read
         self._headers: dict[bytes, bytes] = {}  # its
+        self._seen: Seen[Request] | None = None  # the latest head: the next one mostly has the same bytes
         self._head = b""  # of the answer, not sent yet: it goes with the first piece
         self._url = b""
         self._head_size = self._body_size = 0
@@ -93,14 +95,38 @@ class Inbound(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._refused is not None or self._closing:
             return
+        alone = self._answered is None and self._request is None
+        if alone and self._seen is not None:
+            body = self._seen.body_of(data)
+            if body is not None and len(body) <= self._max_body:
+                self._take_again(self._seen.about, body)
+                return
         try:
             self._parser.feed_data(data)
+            if alone:
+                self._remember(data)
         except httptools.HttpParserUpgrade as upgrade:  # not taken up: HTTP/1.1 goes on, as RFC 9110 has it
             self._parser = httptools.HttpRequestParser(self)
             self.data_received(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             cause = error.__context__
             self._refuse(cause if isinstance(cause, Refused) else Refused(400, "malformed_request", "not valid HTTP"))
+
+    def _take_again(self, like: Request, body: bytes) -> None:
+        """A request with the head of one before, between two messages of the parser, which need not see it."""
+        request = Request()
+        request.method, request.path, request.query, request.digest = like.method, like.path, like.query, like.digest
+        request.headers = headers = like.headers.copy()
+        headers[b"content-length"] = b"%d" % len(body)
+        request.body, request.keep_alive = body, not self._draining
+        request.received = self.since = time.monotonic()
+        self._answer(request)
+
+    def _remember(self, data: bytes) -> None:
+        """Know the head of a request that came alone and whole, without anything that is looked at each time."""
+        request = self._answered
+        if request is not None and request.keep_alive and self._request is None and not self._waiting:
+            self._seen = seen(data, request.body, request) if _LOOKED_AT.isdisjoint(request.headers) else None
 
     def eof_received(self) -> bool:
         """The client sends no more. It may still read, or be gone: only what is written to it can tell."""

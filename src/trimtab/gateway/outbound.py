@@ -11,6 +11,7 @@ from typing import Protocol, cast
 import httptools
 import msgspec
 
+from trimtab.gateway.heads import Seen, seen
 from trimtab.gateway.request import LOWER, lowered
 
 MAX_ANSWER_HEAD = 64 << 10
@@ -23,11 +24,22 @@ OWN = frozenset(
 )  # fmt: skip
 
 
+class Told:
+    """The head of an answer: `headers` are those for the client, names in lower case; `lines`: each after CRLF."""
+
+    __slots__ = ("headers", "kind", "lines", "status")
+
+    def __init__(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+        self.status, self.headers = status, headers
+        self.kind = next((value for name, value in reversed(headers) if name == b"content-type"), b"")
+        self.lines = b"".join([b"\r\n%b: %b" % header for header in headers])
+
+
 class Receiving(Protocol):
     """Who takes an answer."""
 
     def answer_begins(self, connection: Outbound) -> None:
-        """Status and headers are there: `connection.status`, `.headers`, `.length`."""
+        """Status and headers are there: `connection.told`, `.length`."""
 
     def answer_piece(self, data: bytes) -> None:
         """Body bytes, as they came; none when only the head came."""
@@ -67,7 +79,8 @@ class Outbound(asyncio.Protocol):
         self.used = 0  # requests sent so far: a first failure on a reused connection is the idle time-out's
         self.spoke = False  # whether a byte of the answer came
         self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []  # those for the client, names in lower case
+        self._headers: list[tuple[bytes, bytes]] = []
+        self.told = Told(0, [])
         self.length = -1  # bytes of the body when told
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -95,7 +108,12 @@ class Outbound(asyncio.Protocol):
         if self.receiver is None:  # an idle connection must be silent
             self._drop()
             return
-        self.spoke = True
+        fresh, self.spoke = not self.spoke, True
+        if fresh and self._pool.seen is not None:
+            body = self._pool.seen.body_of(data)
+            if body is not None:
+                self._take_again(self._pool.seen.about, body)
+                return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -112,11 +130,23 @@ class Outbound(asyncio.Protocol):
         receiver = self.receiver  # who took the head; none if the answer was not wanted
         if receiver is None:
             return
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if self._complete:
-            self._release(receiver, data)
-        else:
-            receiver.answer_piece(data)
+        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if not self._complete:
+            receiver.answer_piece(piece)
+            return
+        if fresh and self._reusable and self.status == 200:
+            self._pool.seen = seen(data, piece, self.told) or self._pool.seen
+        self._release(receiver, piece)
+
+    def _take_again(self, told: Told, body: bytes) -> None:
+        """A whole answer with a head that was seen before, between two messages of the parser."""
+        self.told, self.status, self.length = told, told.status, len(body)
+        self._complete = self._begun = self._reusable = True
+        self._chunked = False
+        if self.receiver is not None:
+            self.receiver.answer_begins(self)
+        if self.receiver is not None:
+            self._release(self.receiver, body)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -134,7 +164,7 @@ class Outbound(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if self._complete:
             raise ValueError("more than one answer")
-        self.status, self.headers, self.length, self._head_size, self._chunked = 0, [], -1, 0, False
+        self.status, self._headers, self.length, self._head_size, self._chunked = 0, [], -1, 0, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_size += len(name) + len(value) + 4
@@ -142,7 +172,7 @@ class Outbound(asyncio.Protocol):
             raise ValueError("too many headers")
         name = LOWER.get(name) or lowered(name)
         if name not in OWN:
-            self.headers.append((name, value))
+            self._headers.append((name, value))
         elif name == b"content-length":
             self.length = int(value)
         elif name == b"transfer-encoding":
@@ -150,6 +180,7 @@ class Outbound(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
+        self.told = Told(self.status, self._headers)
 
     def on_body(self, piece: bytes) -> None:
         self._pieces.append(piece)
@@ -203,6 +234,7 @@ class Pool:
         self._keep = keep
         self._idle: list[Outbound] = []
         self._retired = False
+        self.seen: Seen[Told] | None = None  # the latest head of a whole answer
 
     def take(self) -> Outbound | None:
         """An idle connection."""

@@ -41,7 +41,7 @@ def lowered(name: bytes) -> bytes:
 class Request:
     """One whole request. `headers` holds the first value of each name, in lower case; names given twice are refused."""
 
-    __slots__ = ("body", "extra", "headers", "id", "keep_alive", "method", "old", "path", "query", "received")
+    __slots__ = ("body", "digest", "extra", "headers", "id", "keep_alive", "method", "old", "path", "query", "received")
 
     def __init__(self) -> None:
         self.method = b""
@@ -53,6 +53,7 @@ class Request:
         self.old = False  # HTTP/1.0, which knows no chunks
         self.received = 0.0  # monotonic seconds when it was whole
         self.id = b""
+        self.digest = b""  # of the key in `headers`, once it was worked out
         self.extra = b""  # header lines of its answer, each ending in CRLF
 
 
