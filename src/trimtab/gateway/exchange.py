@@ -12,13 +12,13 @@ from trimtab.gateway import body as bodies
 from trimtab.gateway import errors
 from trimtab.gateway.admission import Key
 from trimtab.gateway.attempt import Attempt, wire
-from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated
+from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated, Whole
 from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.outbound import Outbound, Told
 from trimtab.gateway.paths import Served
 from trimtab.gateway.request import REASONS, Refused, Request
 from trimtab.gateway.routes import Between, Route, Target
-from trimtab.gateway.usage import NOTHING, BodyUsage, Record, StreamUsage, Usage
+from trimtab.gateway.usage import KEPT, NOTHING, BodyUsage, Record, StreamUsage, Usage
 
 _STATUS_LINES = {status: b"HTTP/1.1 %d %b" % (status, reason.encode()) for status, reason in REASONS.items()}
 # Answers after which another target is asked, where there is one: the fault may be the back end's alone.
@@ -165,7 +165,11 @@ class Exchange:
         if self._streamed:
             head += b"\r\nx-accel-buffering: no"  # nginx passes events on as they come
         self._head, self._length = head, connection.length
-        self._flow = self._flow_of(attempt, connection.status, kind)
+        usual = connection.whole and connection.status < 400 and not self._streamed and attempt.translation is None
+        if usual and 0 < connection.length <= KEPT and b"json" in kind:
+            self._flow = Whole(target.model, self._asked.model)
+        else:
+            self._flow = self._flow_of(attempt, connection.status, kind)
 
     def _flow_of(self, attempt: Attempt, status: int, kind: bytes) -> Flow:
         """What is done to the answer's bytes."""

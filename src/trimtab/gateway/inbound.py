@@ -12,7 +12,7 @@ from typing import cast
 import httptools
 
 from trimtab.gateway.heads import Seen, seen
-from trimtab.gateway.request import LOWER, REASONS, Answering, Refused, Request, lowered
+from trimtab.gateway.request import LOWER, REASONS, Answering, Refused, Request, framed, lowered, path_of
 
 MAX_HEAD = 64 << 10  # bytes of request line and headers together
 MAX_HEADERS = 100
@@ -32,15 +32,6 @@ _TWICE_REFUSED = frozenset(
     {b"host", b"content-length", b"transfer-encoding", b"authorization", b"x-api-key", b"content-type"}
 )
 _LOOKED_AT = frozenset({b"upgrade", b"transfer-encoding", b"content-encoding", b"expect"})  # most requests have none
-
-
-def _path_of(target: bytes) -> bytes:
-    """The path of a target in absolute form, which servers must take (RFC 9112, 3.2.2)."""
-    scheme, mark, rest = target.partition(b"://")
-    authority, _, path = rest.partition(b"/")
-    if not mark or not authority or scheme.lower() not in (b"http", b"https"):
-        raise Refused(400, "malformed_request", "the target must be a path")
-    return b"/" + path
 
 
 class Inbound(asyncio.Protocol):
@@ -114,11 +105,8 @@ class Inbound(asyncio.Protocol):
 
     def _take_again(self, like: Request, body: bytes) -> None:
         """A request with the head of one before, between two messages of the parser, which need not see it."""
-        request = Request()
-        request.method, request.path, request.query, request.digest = like.method, like.path, like.query, like.digest
-        request.headers = headers = like.headers.copy()
-        headers[b"content-length"] = b"%d" % len(body)
-        request.body, request.keep_alive = body, not self._draining
+        request = like.again(body)
+        request.keep_alive = not self._draining
         request.received = self.since = time.monotonic()
         self._answer(request)
 
@@ -214,23 +202,9 @@ class Inbound(asyncio.Protocol):
         request.method = parser.get_method()
         request.keep_alive = parser.should_keep_alive() and not request.old
         if not _LOOKED_AT.isdisjoint(headers):
-            self._look_at(request, length)
-
-    def _look_at(self, request: Request, length: bytes | None) -> None:
-        """What few requests say of themselves."""
-        headers = request.headers
-        if b"upgrade" in headers and (b"transfer-encoding" in headers or length not in (None, b"0")):
-            # httptools takes no body from a request that asks for an upgrade: what follows would be read as a request
-            raise Refused(501, "upgrade_not_supported", "a request with a body cannot ask for an upgrade")
-        if b"transfer-encoding" in headers and (
-            length is not None or request.old or headers[b"transfer-encoding"].lower() != b"chunked"
-        ):
-            raise Refused(400, "malformed_request", "transfer-encoding can be chunked alone, without a content-length")
-        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            coding = headers[b"content-encoding"].decode("latin-1")
-            raise Refused(415, "content_encoding_not_supported", f"a body in {coding} is not taken: send it as it is")
-        if b"expect" in headers:
-            self._expected(headers[b"expect"])
+            framed(request, length)
+            if b"expect" in headers:
+                self._expected(headers[b"expect"])
 
     def _expected(self, what: bytes) -> None:
         if what.lower() != b"100-continue":
@@ -252,7 +226,7 @@ class Inbound(asyncio.Protocol):
         self._pieces = []
         path, _, request.query = self._url.partition(b"?")
         if not path.startswith(b"/"):
-            path = _path_of(path)
+            path = path_of(path)
         request.path = path
         request.keep_alive = request.keep_alive and not self._draining
         request.received = self.since = time.monotonic()

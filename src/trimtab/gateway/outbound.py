@@ -191,6 +191,11 @@ class Outbound(asyncio.Protocol):
 
     # for the one who asked
 
+    @property
+    def whole(self) -> bool:
+        """Whether all of the answer is there."""
+        return self._complete
+
     def pause(self, pause: bool) -> None:
         """Stop reading the answer (True), or go on."""
         if self._transport is None or pause is self._paused or self._transport.is_closing():

@@ -56,6 +56,15 @@ class Request:
         self.digest = b""  # of the key in `headers`, once it was worked out
         self.extra = b""  # header lines of its answer, each ending in CRLF
 
+    def again(self, body: bytes) -> Request:
+        """Another request with the same head but for the length."""
+        request = Request()
+        request.method, request.path, request.query, request.digest = self.method, self.path, self.query, self.digest
+        request.headers = headers = self.headers.copy()
+        headers[b"content-length"] = b"%d" % len(body)
+        request.body = body
+        return request
+
 
 class Refused(Exception):
     """A request that the gateway answers itself.
@@ -71,3 +80,27 @@ class Refused(Exception):
         super().__init__(message)
         self.status, self.code, self.message, self.wait_s = status, code, message, wait_s
         self.param, self.allow = param, allow
+
+
+def path_of(target: bytes) -> bytes:
+    """The path of a target in absolute form, which servers must take (RFC 9112, 3.2.2)."""
+    scheme, mark, rest = target.partition(b"://")
+    authority, _, path = rest.partition(b"/")
+    if not mark or not authority or scheme.lower() not in (b"http", b"https"):
+        raise Refused(400, "malformed_request", "the target must be a path")
+    return b"/" + path
+
+
+def framed(request: Request, length: bytes | None) -> None:
+    """Refuse what few requests say of their bodies: an upgrade, chunks beside a length, a coding."""
+    headers = request.headers
+    if b"upgrade" in headers and (b"transfer-encoding" in headers or length not in (None, b"0")):
+        # httptools takes no body from a request that asks for an upgrade: what follows would be read as a request
+        raise Refused(501, "upgrade_not_supported", "a request with a body cannot ask for an upgrade")
+    if b"transfer-encoding" in headers and (
+        length is not None or request.old or headers[b"transfer-encoding"].lower() != b"chunked"
+    ):
+        raise Refused(400, "malformed_request", "transfer-encoding can be chunked alone, without a content-length")
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        coding = headers[b"content-encoding"].decode("latin-1")
+        raise Refused(415, "content_encoding_not_supported", f"a body in {coding} is not taken: send it as it is")

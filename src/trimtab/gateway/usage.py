@@ -121,7 +121,7 @@ class BodyUsage:
         """The usage, if the body holds one."""
         kept = self._kept[0] if len(self._kept) == 1 else b"".join(self._kept)
         if self._size <= KEPT:
-            return _of_body(kept) if _MARK in kept or b"_tokens" in kept else None
+            return of_body(kept) if _MARK in kept or b"_tokens" in kept else None
         at = kept.rfind(_MARK)
         start = kept.find(b"{", at) if at >= 0 else -1
         end = _closing(kept, start) if start >= 0 else -1
@@ -230,7 +230,7 @@ def _decoded(data: bytes) -> tuple[Usage, bool] | None:
         return None
 
 
-def _of_body(body: bytes) -> Usage | None:
+def of_body(body: bytes) -> Usage | None:
     """The usage of a whole answer."""
     try:
         told = _within.decode(body)
