@@ -26,6 +26,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"Bfloat16 is (?:only|not) supported",
     )
     if hit is None:
+        yield from _without_operator(context)
         return
     told = hit.match.groupdict()
     low = context.first(r"compute capability below \d")
@@ -40,6 +41,23 @@ def check(context: LogContext) -> Iterator[Finding]:
         LIKELY if low else SURE,
         fix=set_flag(context, "dtype", "half"),
     )
+
+
+def _without_operator(context: LogContext) -> Iterator[Finding]:
+    """torch has the operator, but not for this format on this device: float16 on processors above all."""
+    hit = context.first(OPERATOR)
+    if hit is not None:
+        message = msg(
+            "{operator} does not work on {type} on this device: give another --dtype "
+            "(on a processor bfloat16 or float)",
+            zh="{operator} 在此设备上不支持 {type}：请换用其他 --dtype（CPU 上用 bfloat16 或 float）",
+            operator=hit["operator"],
+            type=hit["type"],
+        )
+        yield context.finding(hit, message, LIKELY)
+
+
+OPERATOR = r"\"(?P<operator>\w+)\" not implemented for '(?P<type>Half|BFloat16|Float8\w*)'"
 
 
 RULE = Rule(

@@ -54,7 +54,8 @@ HINTS = (
         r"^KeyError: '(?:factor|rope_type|type|original_max_position_embeddings|short_factor|long_factor)'$|in "
         r"rope_(?:scaling|parameters)$"
     ),
-    r"'?\w+Config'? object has no attribute|not a valid JSON file",
+    r"'?(?!(?:Speculative|Vllm|Engine|Parallel|Cache|Scheduler|Compilation|LoRA|Load|Device)Config)\b\w+Config'? "
+    r"object has no attribute|not a valid JSON file",
 )
 
 

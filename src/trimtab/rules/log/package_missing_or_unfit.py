@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import LIKELY, SURE, LogContext
+from trimtab.rules.log.context import HUNCH, LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
     (
-        r"ModuleNotFoundError: No module named '(?P<name>(?!vllm\._|transformers\.|fcntl|resource|uvloop|"
+        r"ModuleNotFoundError: No module named '(?P<name>(?!vllm\.|transformers\.|fcntl|resource|uvloop|"
         r"ray\b)[\w.-]+)'"
     ),
     r"'FieldInfo' object has no attribute '(?P<name>required)'",
@@ -65,6 +65,16 @@ SAYS = (
 )
 SHADOWED = r"cannot import name '\w+' from '(?P<name>vllm)' \((?:unknown location|(?!.*site-packages|.*dist-packages))"
 """A file or directory of that name in the working directory stands before the package."""
+OF_ANOTHER_VLLM = (
+    r"cannot import name '\w+' from '(?P<name>vllm\.[\w.]+)'",
+    r"No module named '(?P<name>vllm\.(?!_|entrypoints)[\w.]+)'",
+    r"(?:Async)?EngineArgs\.__init__\(\) got an unexpected keyword argument '(?P<name>\w+)'",
+)
+"""A plugin or library beside vLLM asks for what this version does not have under that name."""
+UNKNOWN_ARGUMENT = (
+    r"TypeError: [\w.]+\(\) (?:got an unexpected keyword argument (?!'num_spec)|missing \d+ required|"
+    r"takes (?:from )?\d+)",
+)
 HINTS = (
     SHADOWED,
     (
@@ -77,12 +87,13 @@ HINTS = (
 
 
 def check(context: LogContext) -> Iterator[Finding]:
-    found = words.best(context, (SURE, SAYS), (LIKELY, HINTS))
+    grades = ((SURE, SAYS), (LIKELY, HINTS), (LIKELY, OF_ANOTHER_VLLM), (HUNCH, UNKNOWN_ARGUMENT))
+    found = words.best(context, *grades)
     if found is None:
         return
     hit, confidence = found
     name = words.group(hit, "name") or words.group(hit, "package")
-    if name.partition(".")[0] == "vllm" and hit.match.re.pattern != SHADOWED:
+    if name.partition(".")[0] == "vllm" and hit.match.re.pattern not in (SHADOWED, *OF_ANOTHER_VLLM):
         return
     if name:
         message = msg(

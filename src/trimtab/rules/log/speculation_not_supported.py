@@ -21,6 +21,8 @@ from trimtab.rules.log.fixes import remove_flag
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
+    r"object has no attribute '(?:set_aux_hidden_state_layers|get_eagle3_\w+|\w*(?:draft|eagle|spec_decode|mtp)\w*)'",
+    r"'SpeculativeConfig' object has no attribute",
     (
         r"[Ss]peculative decoding (?:with draft model )?(?:is|are) not (?:yet )?supported|[Dd]raft model "
         r"speculative decoding is not supported"
