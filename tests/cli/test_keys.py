@@ -141,6 +141,7 @@ def test_plans(told: Told, refused: Told) -> None:
     [
         (("create", "--limit", "request_per_minute=5"), "Did you mean requests_per_minute=VALUE?"),
         (("create", "--limit", "concurrency"), "'concurrency' is no limit"),
+        (("create", "--limit", "models="), "models cannot be ''"),
         (("create", "--limit", "concurrency=many"), "concurrency cannot be 'many'"),
         (("create", "--limit", "concurrency=1.5"), "concurrency cannot be '1.5'"),
         (("create", "--limit", "concurrency=0"), "concurrency cannot be 0"),

@@ -58,6 +58,17 @@ def test_requests_a_minute_slide() -> None:
     enter(key, NOON + 55 + wait)
 
 
+def test_a_clock_that_is_set_back_or_forward_locks_nobody_out() -> None:
+    key = Key("k", limits=Limits(requests_per_minute=10))
+    for step in (0, -7200, 7200, -30 * 86400):
+        for _ in range(10):
+            enter(key, NOON + step)
+        with pytest.raises(Limited) as limited:
+            enter(key, NOON + step)
+        assert limited.value.wait_s is not None
+        assert limited.value.wait_s <= 120
+
+
 def test_a_minute_later_all_is_open_again() -> None:
     key = Key("k", limits=Limits(requests_per_minute=10))
     for _ in range(10):

@@ -43,6 +43,11 @@ def limits_of(pairs: Iterable[str], before: Limits) -> Limits:
 
 
 def _limit(name: str, value: str) -> object:
+    if not value:  # most often a variable that is not set: a key for everything is not what was meant
+        raise UsageError(
+            msg("{name} cannot be {value}", name=name, value=repr(value)),
+            hint=msg("To take the limit away write {name}=none.", name=name),
+        )
     if value.lower() in NONE:
         return None
     if name in ("models", "endpoints"):

@@ -244,6 +244,8 @@ class Key:
 
     def _within_rates(self, now: float) -> None:
         """The minute slides: of the one before, the part counts that lies within the last 60 seconds."""
+        if now < self.minute * MINUTE_S:  # the clock was set back: what was counted lies in no minute of its own
+            self.turn(int(now) // MINUTE_S)
         there, second = self._elsewhere, now - self.minute * MINUTE_S
         rest = 1.0 - second / MINUTE_S
         requests, before = self.requests + there.requests, self.requests_before + there.requests_before
