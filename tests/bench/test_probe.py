@@ -144,8 +144,49 @@ def test_a_name_that_does_not_resolve() -> None:
 def test_a_program_that_speaks_no_http(words: bytes) -> None:
     with saying(words) as root:
         seen = asked(f"{root}/v1")
-    assert causes(seen)[0] in ("port-of-another-program", "stream-cut")
+    assert causes(seen)[0] == "port-of-another-program"
     assert seen.answers[0].trouble in (Trouble.NOT_HTTP, Trouble.CLOSED)
+
+
+def test_a_program_that_names_itself_and_closes() -> None:
+    with saying(b"SSH-2.0-OpenSSH_9.2\r\n") as root:
+        found = judge_endpoint(asked(f"{root}/v1")).findings[0]
+    assert "an SSH server" in str(found.message)
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [Reply(418, "teapot"), Reply(402, '{"error":{"message":"no balance"}}'), Reply(400, '{"error":{"message":"?"}}')],
+)
+def test_an_answer_that_no_rule_knows_serves_no_client(chat: Reply) -> None:
+    with answering(vllm(chat)) as root:  # type: ignore[arg-type]
+        (found,) = judge_endpoint(asked(f"{root}/v1")).findings
+    assert found.rule.name == "client-not-served"
+    assert str(chat.status) in str(found.message)
+    assert chat.body[-12:] in str(found.message)
+
+
+def test_everything_refused_and_no_rule_knows_why() -> None:
+    with answering(lambda *_: Reply(403, '{"message":"Forbidden"}')) as root:
+        assert causes(asked(f"{root}/v1")) == ["client-not-served"]
+
+
+def test_an_api_below_another_path() -> None:
+    def answer(method: str, path: str, headers: Mapping[str, str], body: str) -> Reply:
+        return Reply(200, "") if path == "/health" else NOT_FOUND
+
+    with answering(answer) as root:  # type: ignore[arg-type]
+        assert causes(asked(f"{root}/v1")) == ["route-unknown"]
+
+
+def test_the_context_s_size_is_not_the_status() -> None:
+    text = (
+        "This model's maximum context length is 16 tokens. However, you requested 31 tokens (30 in the messages, 1 in "
+        "the completion)."
+    )
+    with answering(vllm(Reply(400, json.dumps({"error": {"message": text, "code": 400}})))) as root:  # type: ignore[arg-type]
+        found = judge_endpoint(asked(f"{root}/v1")).findings[0]
+    assert str(found.message) == "31 tokens were asked for and 16 fit in the context (1 of them for the answer)"
 
 
 def test_a_server_that_closes_at_once() -> None:

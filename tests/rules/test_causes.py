@@ -61,4 +61,4 @@ def test_every_cause_given_is_of_the_list(judged: list[dict[str, Any]]) -> None:
 
 def test_every_rule_of_the_doctor_declares_a_cause() -> None:
     rules = [rule for subject in (Subject.LOG, Subject.CLIENT) for rule in registry.rules(subject)]
-    assert {rule.name for rule in rules if rule.cause is None} == {FALLBACK}
+    assert {rule.name for rule in rules if rule.cause is None} == {FALLBACK, "client-not-served"}

@@ -113,3 +113,15 @@ def test_which_causes_must_end_the_next_start_too() -> None:
     assert must_fail_again(Cause.HEADS_NOT_DIVISIBLE) is True
     assert must_fail_again(Cause.GPU_MEMORY_HELD_BY_OTHER) is False
     assert must_fail_again(Cause.ENGINE_DEAD_UNEXPLAINED) is None
+
+
+def test_the_numbers_of_ray_and_of_shared_memory_are_told() -> None:
+    ray = b"ValueError: Cannot provide a placement group requiring 8 GPUs (specs=[]) within 18 seconds.\n"
+    assert "Ray has not the 8 GPUs" in str(diagnose(read_log([ray])).report.findings[0].message)
+    shm = b"RuntimeError: Insufficient space in /dev/shm: 161 MiB required, 58 MiB free. Increase /dev/shm.\n"
+    assert "161 MiB are needed and 58 MiB free" in str(diagnose(read_log([shm])).report.findings[0].message)
+
+
+def test_a_watchdog_s_end_is_no_client_s() -> None:
+    said = b"[PG ID 2 Rank 0] Process group watchdog thread terminated with exception: CUDA error: unspecified launch\n"
+    assert "stream-cut" not in [f.rule.name for f in diagnose(read_log([said])).report.findings]

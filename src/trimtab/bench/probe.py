@@ -24,6 +24,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
 UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
 TOOL = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
 STREAM_TOKENS = 16
+MOST_BANNER = 120
 WHO = ("server", "via", "x-powered-by", "x-jupyter-version", "x-litellm-version")
 
 
@@ -225,9 +226,24 @@ class _Probe:
             async with asyncio.timeout(5.0):
                 _, writer = await asyncio.open_connection(self.parts.hostname, self.parts.port or 80, ssl=context)
         except (OSError, TimeoutError):
+            await self._read_banner()
             return
         await _drop(writer)
         self._note(Answer(step="tls", url=self.url, method="TLS", trouble=Trouble.PLAIN_TO_TLS, detail="TLS answers"))
+
+    async def _read_banner(self) -> None:
+        """The first bytes of what closes instead of answering: a program that speaks no HTTP often names itself."""
+        try:
+            async with asyncio.timeout(5.0):
+                reader, writer = await asyncio.open_connection(self.parts.hostname, self.parts.port or 80)
+                writer.write(b"GET / HTTP/1.0\r\n\r\n")
+                said = await reader.read(MOST_BANNER)
+        except (OSError, TimeoutError):
+            return
+        await _drop(writer)
+        if said and not said.startswith(b"HTTP/"):
+            text = said.decode("utf-8", errors="replace").strip()
+            self._note(Answer(step="banner", url=self.url, method="TCP", trouble=Trouble.NOT_HTTP, detail=text))
 
     def _client(self, headers: Mapping[str, str] | None = None, proxy: str | None = None) -> httpx2.AsyncClient:
         if headers is None:

@@ -17,6 +17,8 @@ from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Report, Reported, Selection, run
 from trimtab.rules.triggers import concerned
 
+FALLBACK = "CLT999"
+"""The rule that speaks only where no other one names a fault."""
 _REFUSED = re.compile(r"^[\w .-]+: error: (?:argument |unrecognized |ambiguous |the following )")
 _LAUNCH = re.compile(
     r"vllm/entrypoints/(?:cli|launchers|openai/(?:api_server|cli_args))\b|vllm/utils/argparse|_run_module_as_main"
@@ -76,4 +78,6 @@ def _judged(context: ClientContext, selection: Selection | None) -> Report:
         rules = concerned(Subject.CLIENT, context.absent, context.statuses)
     report = run(rules, context, selection)
     ranked = sorted(report.findings, key=lambda f: (f.severity.rank, -(f.confidence or 0.0), f.line or 0, f.rule.code))
+    if any(f.severity is Severity.ERROR and f.rule.code != FALLBACK for f in ranked):
+        ranked = [f for f in ranked if f.rule.code != FALLBACK]
     return Report(tuple(ranked), report.not_judged)

@@ -59,6 +59,7 @@ RULES: dict[str, str] = {
     "CLT059": "client.engine_dead_behind_server",
     "CLT060": "client.answer_empty",
     "CLT061": "client.request_body_too_large",
+    "CLT999": "client.client_not_served",
     "CMD001": "command.flag_unknown",
     "CMD002": "command.flag_removed",
     "CMD003": "command.flag_renamed",

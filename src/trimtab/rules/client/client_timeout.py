@@ -42,6 +42,11 @@ def check(context: ClientContext) -> Iterator[Finding]:
         yield context.finding(
             shown,
             msg(
+                "what listens there takes connections and does not answer GET /: it hangs, or speaks no HTTP",
+                zh="那里的程序接受连接，但不回答 GET /：它已挂起，或不是 HTTP 服务",
+            )
+            if late is not None and late.step == "root"
+            else msg(
                 "the client waits less long than the answer takes: raise its time-out, stream, and lower its retries",
                 zh="客户端的等待时间短于回答所需：请提高超时、使用流式输出，并减少重试",
             ),

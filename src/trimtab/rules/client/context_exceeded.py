@@ -34,7 +34,8 @@ PATTERNS = (
     r"exceeds? (?:the )?context (?:window|size|length)|(?:input|context) (?:length|tokens?) (?:\S+ )?exceeds?",
 )
 LIMIT = (
-    r"(?:context length is|model length of|limit of|max_model_len\s*[=(]?|>|context size \(?|limit is)\s*(?P<n>[\d,]+)"
+    r"(?:context length is|model length of|limit of|max_model_len\s*[=(]?|(?<!-)>|context size \(?|limit is)"
+    r"\s*(?P<n>[\d,]+)"
 )
 ASKED = (
     r"(?:requested|resulted in|contains (?:at least )?|prompt \(length|got|Input prompt \(|too long: )\s*(?P<n>[\d,]+)"

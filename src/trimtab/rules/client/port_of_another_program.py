@@ -71,7 +71,7 @@ def _message(name: str) -> Message:
 def check(context: ClientContext) -> Iterator[Finding]:
     foreign = context.troubled(Trouble.NOT_HTTP)
     if foreign is not None:
-        yield context.finding(foreign, _message("a program that speaks no HTTP"), SURE)
+        yield context.finding(foreign, _message(_named(foreign.detail) or "a program that speaks no HTTP"), SURE)
         return
     if context.probed:
         models = context.answer("models below /v1") or context.answer("models")

@@ -36,11 +36,12 @@ PATTERNS = (
 
 def check(context: ClientContext) -> Iterator[Finding]:
     bad = [s for s in context.with_status(404, 405) if ROUTES.search(s.path)]
-    asked = context.answer("chat")
+    asked, both = context.answer("chat"), False
     if context.probed and asked is not None and asked.status in (404, 405):
         listed, fault = context.answer("models"), context.fault("chat")
-        if listed is not None and listed.ok and not (fault and fault.about_model):
-            bad = [s for s in context.statements if s.path.endswith("/completions")][:1]
+        both = listed is not None and listed.status in (404, 405)
+        if listed is not None and (listed.ok or both) and not (fault and fault.about_model):
+            bad = bad or [s for s in context.statements if s.path.endswith("/completions")][:1]
     if bad:
         yield context.finding(
             bad,
@@ -50,7 +51,7 @@ def check(context: ClientContext) -> Iterator[Finding]:
                 path=bad[0].path,
                 status=bad[0].status,
             ),
-            LIKELY,
+            POSSIBLE if both else LIKELY,
         )
     elif hit := context.said(*PATTERNS):
         yield context.finding(
@@ -83,6 +84,11 @@ RULE = Rule(
         ),
         Example(
             "unexpected status 405 Method Not Allowed\n",
+        ),
+        Example(
+            '{"url": "http://127.0.0.1:8000/v1", "answers": [{"step": "health", "url": "http://127.0.0.1:8000/health", '
+            '"status": 200}, {"step": "models", "url": "http://127.0.0.1:8000/v1/models", "status": 404}, {"step": '
+            '"chat", "url": "http://127.0.0.1:8000/v1/chat/completions", "method": "POST", "status": 404}]}\n',
         ),
     ),
     good=(

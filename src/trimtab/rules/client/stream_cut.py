@@ -22,7 +22,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 PATTERNS = (
     r"peer closed connection|IncompleteRead|incomplete chunked|ERR_INCOMPLETE_CHUNKED",
     r"premature close|prematurely closed|ERR_STREAM_PREMATURE_CLOSE",
-    r"\bterminated\b|other side closed|UND_ERR_SOCKET|socket hang up|\baborted\b.{0,30}ECONNRESET",
+    r"\bterminated\b(?! with exception)|other side closed|UND_ERR_SOCKET|socket hang up|\baborted\b.{0,30}ECONNRESET",
     r"ECONNRESET|connection reset by peer|Connection aborted",
     r"ChunkedEncodingError|TransferEncodingError|ClientPayloadError|payload is not completed",
     r"(?:server|remote end|host) (?:dis|closed )connect(?:ed|ion)? without (?:sending a )?response|Server disconnected",
@@ -41,11 +41,20 @@ def _message() -> Message:
     )
 
 
+def _silent() -> Message:
+    return msg(
+        "what listens there closes the connection without an answer: it speaks no HTTP, or a proxy has no server "
+        "behind it",
+        zh="那里的程序不作回答就关闭连接：它不是 HTTP 服务，或代理背后没有服务器",
+    )
+
+
 def check(context: ClientContext) -> Iterator[Finding]:
     cut = context.troubled(Trouble.CUT, Trouble.CLOSED)
     stream = context.answer("stream")
     if cut is not None:
-        yield context.finding(cut, _message(), SURE if cut.trouble is Trouble.CUT else LIKELY)
+        empty = cut.step == "root" and cut.trouble is Trouble.CLOSED
+        yield context.finding(cut, _silent() if empty else _message(), SURE if cut.trouble is Trouble.CUT else LIKELY)
     elif stream is not None and stream.ok and stream.events and stream.finish_reason is None:
         yield context.finding(stream, _message(), LIKELY)
     elif hit := context.said(*PATTERNS):

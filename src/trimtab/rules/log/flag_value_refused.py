@@ -42,12 +42,13 @@ SAYS = (
         r"(?P<why>(?:invalid|Invalid) (?:guided_decoding_backend|backend|compilation mode|syntax '[^']*' for "
         r"custom op)\b.*)"
     ),
-    r"(?P<why>(?:max_lora_rank|lora_extra_vocab_size|max_loras) \(\d+\) must be .*)",
+    r"(?P<why>(?:max_lora_rank|lora_extra_vocab_size|max_(?:cpu_)?loras) \(\d+\) must be .*)",
     (
         r"(?P<why>\S+ is not supported for quantization method .*|The model type \S+ does not support (?:float16|"
         r"bfloat16)\b.*)"
     ),
     r"(?P<why>(?P<flag>[a-z]\w+)='[^']*' is not supported for .*Expected one of .*)",
+    r"(?P<why>Invalid middleware .*)",
     r"(?P<why>Port must be between \d+ and \d+)",
     (
         r"(?P<why>(?:max_num_partial_prefills|long_prefill_token_threshold|num_lookahead_slots|"

@@ -42,6 +42,7 @@ SAYS = (
     r"not divisible by hash_block_size|is specified in kv_connector_extra_config",
     r"block[ _]sizes? must be divisible by|Invalid prefix_match_unit|must be non-negative and a multiple of",
     r"Multi-module MTP with prefix caching requires|model-declared get_kv_cache_groups cannot be combined",
+    r"--[\w-]+ requires engine statistics logging",
     r"limit_mm_per_prompt`? is only supported for multimodal",
 )
 

@@ -23,7 +23,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"^Killed\b|(?:s/it|it/s)\] *Killed$|: line \d+: +\d+ Killed\b",
         r"exit(?:ed)?(?: with)?(?: code| status)?:? ?\(?(?:137|-9)\b|[Ee]xit [Cc]ode:? *137|signal "
-        r"9\b|SIGKILL(?! by OOM killer due)|status=9/KILL|exit code: -9",
+        r"9\b|SIGKILL(?! by OOM killer due)|status=9/KILL|exit code: -9|Failed (?:core|frontend) proc\(s\): .*: -9\b",
     )
     status = context.facts.exit_status
     if hit is not None and context.first(OWN_END, kinds=EVERYWHERE):
@@ -81,6 +81,11 @@ RULE = Rule(
             "(EngineCore pid=7) ERROR 11-30 03:43:16 [multiproc_executor.py:9] Worker proc VllmWorker-0 "
             "died unexpectedly (exit code: -9), shutting down executor.\n",
             at="line 1: Worker proc",
+        ),
+        Example(
+            "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. Failed core "
+            "proc(s): {'EngineCore': -9}\n",
+            at="line 1: RuntimeError",
         ),
         Example(
             "(EngineCore pid=7) INFO 11-30 03:43:10 [gpu_model_runner.py:1] Starting to load model\n", exit_status=137

@@ -29,14 +29,15 @@ SAYS = (
         r"vLLM (?:only supports modules_to_save|does not (?:yet )?support (?:DoRA|LoRA bias|init_lora_weights))|"
         r"does not (?:yet )?support DoRA|modules_to_save"
     ),
-    r"LoRA added vocab size|When using LoRA, vocab size must be|Adapter bias cannot be used",
+    r"LoRA added vocab size|When using LoRA, vocab size must be|Adapter bias (?:cannot be used|is not supported)",
     (
         r"[Nn]o (?:supported )?(?:LoRA modules found|free (?:lora|LoRA|adapter) slots)|Number of requested "
         r"(?:LoRAs|models) \(\d+\) is greater"
     ),
     r"embedding LoRA size\(|for Fused MoE LoRA|LoRA(?: scale)? weights must have|is unsupported format$",
     (
-        r"Missing required configuration fields: .*|All LoRA weights must have the same stride|To support LoRA "
+        r"Missing required configuration fields: .*|LoRA rank `r` must be a positive|"
+        r"All LoRA weights must have the same stride|To support LoRA "
         r"for MoE model"
     ),
 )

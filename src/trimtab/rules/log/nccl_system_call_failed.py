@@ -22,7 +22,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"ncclSystemError|unhandled system error|oneCCL: (?!.*zeMemOpenIpc).*EXCEPTION",
-        r"ncclRemoteError|NCCL WARN .*(?:socket|Connect|memlock|ibv_)",
+        r"ncclRemoteError|NCCL WARN (?!.*no socket interface found).*(?:socket|Connect|memlock|ibv_)",
     )
     if hit is None:
         return

@@ -26,6 +26,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"Fatal Python error: (?:Segmentation|Aborted)|"
         r"exit(?:ed)?(?: with)?(?: "
         r"code| status)?:? ?\(?(?:139|134|-11|-6)\b",
+        r"Failed (?:core|frontend) proc\(s\): .*: -(?:6|11)\b",
         r"^terminate called (?:without an active|after throwing)|"
         r"^Aborted\b|core dumped|SIGABRT|double free or corruption|malloc\(\): ",
     )
@@ -60,6 +61,11 @@ RULE = Rule(
             "INFO:     Application startup complete.\n!!!!!!! Segfault encountered !!!!!!!\n"
             '  File "<unknown>", line 0, in _start\n',
             at="line 2: !!!!!!! Segfault",
+        ),
+        Example(
+            "(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above. Failed core "
+            "proc(s): {'EngineCore_DP1': -11}\n",
+            at="line 1: RuntimeError",
         ),
         Example(
             "(EngineCore pid=7) INFO 11-30 03:43:10 [gpu_model_runner.py:1] Starting to load model\n", exit_status=-11

@@ -16,13 +16,14 @@ from collections.abc import Iterator
 from trimtab.engine.logs import EntryKind
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
+from trimtab.rules.log import words
 from trimtab.rules.log.context import EVERYWHERE, LIKELY, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"Cannot provide a placement group",
+        r"Cannot provide a placement group(?: requiring (?P<count>\d+) GPUs)?",
         r"Waiting for creating a placement group of specs for\b",
         r"No available node types can fulfill resource request|[Cc]urrent node has no (?:GPU|\w+) "
         r"available|You don't have enough GPUs available in a current node|Not enough resources to allocate|"
@@ -36,6 +37,13 @@ def check(context: LogContext) -> Iterator[Finding]:
     yield context.finding(
         hit,
         msg(
+            "Ray has not the {count} GPUs that vLLM asks for: compare `ray status` with tensor x pipeline "
+            "parallel size",
+            zh="Ray 没有 vLLM 所需的 {count} 个 GPU：请把 `ray status` 与张量并行数乘流水线并行数比较",
+            count=count,
+        )
+        if (count := words.group(hit, "count"))
+        else msg(
             "Ray has not the GPUs that vLLM asks for: compare `ray status` with tensor x pipeline parallel size",
             zh="Ray 没有 vLLM 所需的 GPU：请把 `ray status` 与张量并行数乘流水线并行数比较",
         ),

@@ -19,9 +19,13 @@ from trimtab.rules.causes import Cause
 from trimtab.rules.log.context import HUNCH, LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
+COUNTED = r"Insufficient space in /dev/shm: (?P<need>\d+) MiB required, (?P<free>\d+) MiB free"
+"""vLLM 0.27 and later, before it makes its queues."""
+
 
 def check(context: LogContext) -> Iterator[Finding]:
-    hit = context.first(
+    counted = context.first(COUNTED)
+    hit = counted or context.first(
         r"shared memory segment|/dev/shm|ncclShm\w+|shm_open.*(?:fail|No space)|unable to open shared memory",
         r"[Bb]us error|SIGBUS",
         r"No space left on device.*(?:shm|shared_memory)|unable to (?:write to|mmap|resize|allocate) .*</torch_\d+",
@@ -38,6 +42,14 @@ def check(context: LogContext) -> Iterator[Finding]:
     yield context.finding(
         hit,
         msg(
+            "shared memory (/dev/shm) is too small: {need} MiB are needed and {free} MiB free; start the container "
+            "with --ipc=host or --shm-size=16g",
+            zh="共享内存（/dev/shm）太小：需要 {need} MiB，空闲 {free} MiB；请用 --ipc=host 或 --shm-size=16g 启动容器",
+            need=counted["need"],
+            free=counted["free"],
+        )
+        if counted
+        else msg(
             "shared memory (/dev/shm) ran out: start the container with --ipc=host or --shm-size=16g",
             zh="共享内存（/dev/shm）不足：请用 --ipc=host 或 --shm-size=16g 启动容器",
         ),

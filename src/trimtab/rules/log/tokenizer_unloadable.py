@@ -36,6 +36,7 @@ SAYS = (
         r"Failed to load (?:the )?tokenizer|tokenizer\S* not found at|Make sure only one Mistral tokenizer|"
         r"Unsupported tokenizer"
     ),
+    r"Could not find tiktoken\.model or tokenizer\.model",
     r"You have either provided a non-existent path",
 )
 HINTS = (r"^TypeError: not a string$|Tokenizer\w*'?(?: object)? has no attribute '?lower\b",)
