@@ -48,8 +48,11 @@ def test_in_chinese() -> None:
 
 def test_what_listens_here_is_named() -> None:
     with answering(lambda *_: MODELS) as root:
-        done = doctor("http://127.0.0.1:9/v1")
-    assert root.removeprefix("http://") in done.stdout
+        done = doctor("http://127.0.0.1:9/v1", "--json")
+    report = json.loads(done.stdout)
+    heard = report["endpoint"]["listening"]
+    assert any(at.startswith(root.removeprefix("http://")) for at in heard)
+    assert heard[0] in report["findings"][0]["message"]
 
 
 @pytest.mark.parametrize("url", ["http://", "ftp://127.0.0.1/v1", "http://127.0.0.1:99999/v1", "http:// x/v1"])

@@ -47,6 +47,12 @@ def test_what_an_old_version_does_not_tell_is_said(home: Path) -> None:
     assert told["missing"] == ["tokens", "prefix hits", "preemptions"]
 
 
+def test_what_is_not_told_is_named_in_chinese(home: Path) -> None:
+    with serving(V0_2.replace("running 0.0", "running 2.0")) as server:
+        done = top(home, "--lang", "zh", server.url, "--every", "0.1")
+    assert "此服务器未提供：token 数, 前缀命中, 抢占" in done.stdout
+
+
 def test_not_vllm_is_no_ok(home: Path) -> None:
     with serving("python_info 1\n") as server:
         done = top(home, server.url, "--every", "0.1")

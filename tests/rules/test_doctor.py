@@ -125,3 +125,11 @@ def test_the_numbers_of_ray_and_of_shared_memory_are_told() -> None:
 def test_a_watchdog_s_end_is_no_client_s() -> None:
     said = b"[PG ID 2 Rank 0] Process group watchdog thread terminated with exception: CUDA error: unspecified launch\n"
     assert "stream-cut" not in [f.rule.name for f in diagnose(read_log([said])).report.findings]
+
+
+def test_a_flag_that_this_version_has_and_the_program_refuses() -> None:
+    said = "INFO 11-30 03:43:16 [api_server.py:1] vLLM API server version {}\n"
+    said += "vllm: error: unrecognized arguments: --gpu-memory-utilization\n"
+    for version, words in (("0.32.0", "vLLM 0.32.0 has the flag --gpu-"), ("0.3.0", "this vLLM is too old for --gpu-")):
+        found = diagnose(read_log([said.format(version).encode()])).report.findings[0]
+        assert str(found.message).startswith(words)

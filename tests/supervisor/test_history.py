@@ -53,6 +53,14 @@ def test_two_starts() -> None:
     assert second.stays[-1].seconds is None
 
 
+def test_given_up_is_no_start_of_its_own() -> None:
+    failed = [state(1.0, "starting"), state(2.0, "failed_to_start"), state(2.5, "given_up", reason="failed again")]
+    (only,) = starts(failed)
+    assert [stay.state for stay in only.stays] == ["starting", "failed_to_start", "given_up"]
+    assert only.end is not None
+    assert only.end.state == "failed_to_start"
+
+
 def test_one_that_still_runs() -> None:
     (only,) = starts([state(10.0, "starting"), state(20.0, "ready")])
     assert only.end is None

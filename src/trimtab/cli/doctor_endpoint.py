@@ -22,7 +22,7 @@ from trimtab.rules.rule import Severity, Subject
 from trimtab.rules.runner import Selection
 from trimtab.supervisor.ports import listeners
 
-MOST_LISTENERS = 6
+MOST_LISTENERS = 100
 
 
 def run_endpoint(

@@ -86,7 +86,8 @@ def starts(entries: Iterable[Entry]) -> list[Start]:
     groups: list[list[Entry]] = []
     over = True
     for entry in entries:
-        begins = entry.what == "state" and (entry.state == State.STARTING or (over and entry.state in ENDS))
+        alone = over and entry.state in ENDS - {State.GIVEN_UP}  # given up is the word on the start that just ended
+        begins = entry.what == "state" and (entry.state == State.STARTING or alone)
         if begins or not groups:
             groups.append([])
         if entry.what == "state":

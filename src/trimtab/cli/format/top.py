@@ -38,8 +38,20 @@ def frame_text(frame: Frame, lang: str) -> list[str]:
     width = max(len(label) for label, _ in rows)
     lines += [f"{label.ljust(width)}  {value}".rstrip() for label, value in rows]
     if untold := missing(frame.look.vitals):
-        lines.append(msg("not told by this server: {names}", names=", ".join(untold)).text(lang))
+        lines.append(
+            msg("not told by this server: {names}", names=", ".join(_UNTOLD[name].text(lang) for name in untold)).text(
+                lang
+            )
+        )
     return [*lines, "", frame.reading.text.text(lang)]
+
+
+_UNTOLD = {
+    "KV use": msg("KV use"),
+    "tokens": msg("tokens"),
+    "prefix hits": msg("prefix hits"),
+    "preemptions": msg("preemptions"),
+}
 
 
 def frame_json(frame: Frame, lang: str) -> str:

@@ -45,10 +45,13 @@ def _message() -> Message:
     )
 
 
+MOST_SHOWN = 6
+
+
 def check(context: ClientContext) -> Iterator[Finding]:
     refused = context.troubled(Trouble.REFUSED)
     if refused is not None:
-        heard = ", ".join(context.evidence.listening)
+        heard = ", ".join(context.evidence.listening[:MOST_SHOWN])
         yield context.finding(
             refused,
             msg(

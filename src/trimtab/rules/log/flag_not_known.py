@@ -17,6 +17,7 @@ from trimtab.rules.causes import Cause
 from trimtab.rules.log import arguments, words
 from trimtab.rules.log.context import SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
+from trimtab.rules.runner import release
 
 SAYS = (
     r"error: unrecognized arguments?: (?P<words>.+)",
@@ -37,7 +38,15 @@ def check(context: LogContext) -> Iterator[Finding]:
     if next(iter(arguments.of_kind(context, hit, arguments.Kind.REMOVED, arguments.Kind.ELSEWHERE)), None):
         return
     for flag in arguments.of_kind(context, hit, arguments.Kind.NEWER, arguments.Kind.NEVER):
-        if flag.since:
+        if flag.since and context.version and release(context.version) >= release(flag.since):
+            message = msg(
+                "vLLM {version} has the flag {flag}, and what was started refuses it: that is another version, a fork "
+                "or another entry point",
+                zh="vLLM {version} 有参数 {flag}，而所启动的程序拒绝它：那是另一个版本、分支或另一个入口",
+                flag=flag.spelling,
+                version=context.version,
+            )
+        elif flag.since:
             message = msg(
                 "this vLLM is too old for {flag}, which came with {version}",
                 zh="此 vLLM 太旧，{flag} 从 {version} 起才有",
