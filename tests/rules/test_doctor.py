@@ -133,3 +133,23 @@ def test_a_flag_that_this_version_has_and_the_program_refuses() -> None:
     for version, words in (("0.32.0", "vLLM 0.32.0 has the flag --gpu-"), ("0.3.0", "this vLLM is too old for --gpu-")):
         found = diagnose(read_log([said.format(version).encode()])).report.findings[0]
         assert str(found.message).startswith(words)
+
+
+def test_no_rank_mends_an_adapter_with_a_bias() -> None:
+    said = (
+        "INFO 11-30 03:43:16 [api_utils.py:286] non-default args: {'model_tag': '/models/m', 'model': '/models/m', "
+        "'enable_lora': True}\nValueError: LoRA rank 48 is greater than max_lora_rank 16. "
+        "Adapter bias is not supported.\n"
+    )
+    found = diagnose(read_log([said.encode()])).report.findings
+    assert [f.rule.name for f in found][:2] == ["lora-rank-above-limit", "lora-not-supported"]
+    assert found[0].fix is None
+
+
+def test_what_pydantic_puts_around_a_refusal_is_left_out() -> None:
+    said = (
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for LoRAConfig\n  Value error, max_cpu_loras "
+        "(4) must be >= max_loras (6). [type=value_error, input_value=ArgsKwargs((), {}), input_type=ArgsKwargs]\n"
+    )
+    message = diagnose(read_log([said.encode()])).report.findings[0].message
+    assert str(message) == "a value is refused: max_cpu_loras (4) must be >= max_loras (6)."

@@ -75,7 +75,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         return
     if PARSER.search(hit.entry.text):
         return
-    flag, why = words.group(hit, "flag").replace("_", "-"), hit["why"].strip()[:300]
+    flag, why = words.group(hit, "flag").replace("_", "-"), hit["why"].partition(" [type=")[0].strip()[:300]
     if flag:
         message = msg("the value of --{flag} is refused: {why}", zh="--{flag} 的值被拒绝：{why}", flag=flag, why=why)
     else:
