@@ -6,6 +6,8 @@ import os
 import re
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,6 +48,21 @@ def test_a_taken_port_names_its_holder(tmp_path: Path) -> None:
         assert "--port" in str(caught.value.hint)
         assert free_port("127.0.0.1", first=port) > port
     require_free("127.0.0.1", port)
+
+
+def test_a_port_that_another_process_is_about_to_take_is_passed_by() -> None:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        first = found.getsockname()[1]
+    looks = f"print(free_port('127.0.0.1', first={first}), flush=True)"
+    code = f"from trimtab.supervisor.ports import free_port; {looks}; input()"
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        theirs = int(other.stdout.readline())
+        assert free_port("127.0.0.1", first=theirs) > theirs
+        other.communicate("\n")
+    assert free_port("127.0.0.1", first=theirs) == theirs
 
 
 def test_a_claim_that_never_starts_ends_with_its_block(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -49,14 +50,34 @@ def require_address(host: str) -> None:
 
 
 def free_port(host: str, taken: Collection[int] = (), first: int = FIRST_PORT) -> int:
-    """The first port from `first` on that is free and not in `taken`. HostError when none of the next 1,000 is."""
+    """The first port from `first` on that is free and not in `taken`. HostError when none of the next 1,000 is.
+
+    It is this process's until it ends: another that looks for one before anything listens here passes it by.
+    """
     for port in range(first, min(first + TRIED, 65536)):
-        if port not in taken and is_free(host, port):
+        if port not in taken and is_free(host, port) and _reserve(port):
             return port
     raise HostError(
         msg("no free port from {first} to {last} on {host}", first=first, last=first + TRIED - 1, host=host),
         hint=msg("Name a free one: --port N."),
     )
+
+
+_RESERVED: dict[int, socket.socket] = {}
+
+
+def _reserve(port: int) -> bool:
+    """Take a name for the port on this host, which ends with the process; only Linux has such names."""
+    if port in _RESERVED or sys.platform != "linux":
+        return True
+    named = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        named.bind(f"\0trimtab-port-{port}")
+    except OSError:
+        named.close()
+        return False
+    _RESERVED[port] = named
+    return True
 
 
 def holder(port: int) -> Holder | None:
