@@ -141,7 +141,7 @@ def test_sets_of_cards_say_for_which_context(capsys: pytest.CaptureFixture[str])
     assert run(["plan", "Qwen/Qwen3-8B", "--gpu", "any"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert "tokens a request" in rows[0]
-    assert next(row for row in rows if row.startswith("1 x RTX 4090 ")).split()[7:9] == ["8,192", "4.7"]
+    assert next(row for row in rows if row.startswith("1 x RTX 4090 ")).split()[7:9] == ["8,192", "4.9"]
     assert next(row for row in rows if row.startswith("1 x H200 ")).split()[6] == "40,960"
 
 

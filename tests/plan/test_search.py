@@ -265,7 +265,7 @@ def test_what_prefix_caching_does_is_told(model: str, version: str, said: str) -
 
 
 def test_what_came_nearest_is_told_first() -> None:
-    made = plan(task("Qwen/Qwen2.5-72B-Instruct", "8xA10"), Wish(32768, 2))
+    made = plan(task("Qwen/Qwen2.5-72B-Instruct", "8xA10"), Wish(32768, 3))
     assert [one.what for one in made.lost] == ["TP 4 x PP 2", "TP 2 x PP 4", "TP 1 x PP 8", "TP 2 x PP 2", "TP 4"]
 
 
@@ -339,3 +339,9 @@ def test_room_for_nccl_in_graphs_is_kept_and_told() -> None:
     assert min(rank.headroom.value for rank in made.budget.ranks) >= made.reserve.total
     why = next(str(w.reason) for w in made.why if w.flag == "--gpu-memory-utilization")
     assert f"{made.reserve.communication:.2f} NCCL in the graphs" in why
+
+
+def test_what_the_compiler_takes_once_is_no_reason_to_give_up_graphs() -> None:
+    made = plan(task("Qwen/Qwen3-8B", "A10"), Wish(8192, 4))
+    assert "--enforce-eager" not in words(made)
+    assert made.holds >= 4

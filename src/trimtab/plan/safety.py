@@ -26,10 +26,10 @@ WEIGHTS_ERROR = 0.003
 LIBRARIES_GIB = 0.1
 """What libraries outside PyTorch take differs by driver and build from 0.01 to 0.4 GiB; the memory model reckons with
 the middle of 0.04 to 0.22, so about 0.1 more must be expected."""
-FRAGMENTS_OF_ACTIVATION = 0.5
-"""Of the activation peak that PyTorch may hold in blocks which steps of other sizes cannot use: Qwen2.5-7B, 128 prompts
-of 1,024 tokens at once in steps of up to 8,192 on an H200 at 0.99 died with 0.49 GiB held so beside a peak of 1.13 GiB
-(43%), at 0.98 it lived (vLLM 0.26.0, torch 2.11; benchmarks/data/h200_tuning.jsonl)."""
+FRAGMENTS_OF_STEPS = 0.5
+"""Of what the widest step takes, the share that PyTorch may hold in blocks which steps of other sizes cannot use:
+Qwen2.5-7B, 128 prompts of 1,024 tokens at once in steps of up to 8,192 on an H200 at 0.99 died with 0.49 GiB held so
+beside a peak of 1.12 GiB (44%), at 0.98 it lived (vLLM 0.26.0, torch 2.11; benchmarks/data/h200_tuning.jsonl)."""
 PARTLY_USED_SEGMENTS = 2
 """Segments of 20 MiB of which PyTorch may use a part only, one each for tensors below 1 and below 10 MiB."""
 HOST_SHARE = 0.1
@@ -61,7 +61,7 @@ def reserve(found: Budget, rank: Rank) -> Reserve:
     error = rank.activation.value * ACTIVATION_ERROR + rank.weights.value * WEIGHTS_ERROR + LIBRARIES_GIB
     shared = rank.card.unified and rank.card.vendor == "nvidia"  # AMD's firmware sets the GPU's share apart
     host = rank.card.total_gib * HOST_SHARE if shared else 0.0
-    fragmentation = PARTLY_USED_SEGMENTS * LARGE_SEGMENT / GIB + rank.activation.value * FRAGMENTS_OF_ACTIVATION
+    fragmentation = PARTLY_USED_SEGMENTS * LARGE_SEGMENT / GIB + rank.steps_gib * FRAGMENTS_OF_STEPS
     return Reserve(_penalties(found, rank), graphs, fragmentation, error, communication_gib(settings), host)
 
 

@@ -64,14 +64,17 @@ class Peak(msgspec.Struct, frozen=True):
     compiling: float
 
     @property
+    def steps(self) -> float:
+        """What steps take again and again; the compiler works once, at the start."""
+        return max(self.persistent + max(self.mlp, self.attention, self.sampler), FLOOR_GIB + self.encoder)
+
+    @property
     def total(self) -> float:
-        decoding = self.persistent + max(self.mlp, self.attention, self.sampler)
-        return max(decoding, FLOOR_GIB + self.encoder, self.compiling)
+        return max(self.steps, self.compiling)
 
 
-def activation(settings: Settings, model: ModelFacts, stage: Stage, *, samples: bool = True) -> Derived[float]:
-    """GiB by which the profile run raises PyTorch's peak over the weights; `samples`: this rank runs the sampler."""
-    peak = peak_of(settings, model, stage, samples=samples)
+def activation(settings: Settings, peak: Peak) -> Derived[float]:
+    """GiB by which the profile run raises PyTorch's peak over the weights."""
     shown = {"persistent": peak.persistent, "mlp": peak.mlp, "attention": peak.attention}
     shown |= {"sampler": peak.sampler, "encoder": peak.encoder, "compiling": peak.compiling}
     return Derived(
@@ -85,7 +88,7 @@ def activation(settings: Settings, model: ModelFacts, stage: Stage, *, samples: 
 
 
 def peak_of(settings: Settings, model: ModelFacts, stage: Stage, *, samples: bool = True) -> Peak:
-    """The peak's parts on one stage."""
+    """The peak's parts on one stage; `samples`: this rank runs the sampler."""
     layers = model.layers[stage.start : stage.end]
     first = next((i for i, x in enumerate(layers) if x.moe), 0)
     moe = max((_moe_bytes(settings, model, x) for x in distinct(layers)), default=0)

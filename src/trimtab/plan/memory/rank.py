@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from trimtab.facts.derived import Derived
 from trimtab.facts.model import ModelFacts
-from trimtab.plan.memory.activation import activation
+from trimtab.plan.memory.activation import activation, peak_of
 from trimtab.plan.memory.allocator import GIB
 from trimtab.plan.memory.card import Card
 from trimtab.plan.memory.context import Context, context
@@ -38,6 +38,8 @@ class Rank(msgspec.Struct, frozen=True):
     headroom: Derived[float]
     loading_gib: float = 0.0
     """The most that loading holds: above the weights where they are quantised after all are loaded."""
+    steps_gib: float = 0.0
+    """Of the activation peak, what steps take while serving: all but what the compiler takes once."""
 
 
 def rank_all(
@@ -70,7 +72,8 @@ def _rank(
     if whole and keeps_what_it_quantises(settings.version):
         loading += held.value
     outside = context(settings, model, card, stage, holes_gib=hole_bytes(settings, stored, model, stage) / GIB)
-    peak = activation(settings, model, stage, samples=samples)
+    parts = peak_of(settings, model, stage, samples=samples)
+    peak = activation(settings, parts)
     graphs = graph_memory(settings, model, stage)
     deducted = deducted_graphs(settings, model, stage)
     requested = Derived(
@@ -95,7 +98,8 @@ def _rank(
         "total - context - weights - activation peak - KV cache - CUDA graphs",
         "computed",
     )
-    return Rank(number, stage, card, held, outside, peak, graphs, deducted, requested, kv_cache, headroom, loading)
+    found = (held, outside, peak, graphs, deducted, requested, kv_cache, headroom)
+    return Rank(number, stage, card, *found, loading, parts.steps)
 
 
 def _kv_cache(
