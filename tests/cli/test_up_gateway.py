@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -13,8 +14,10 @@ import urllib.request
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.cli.test_up import environment, left_over, record, running, up
+from tests.cli.test_up_kept import stop
 from tests.supervisor.fake import wait_for
 
 
@@ -83,6 +86,46 @@ def test_detached_with_its_gateway_then_down(home: Path, model: Path, python: Pa
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     wait_for(lambda: left_over(home) == [])
+
+
+def test_an_engine_that_dies_comes_back_behind_a_living_gateway(home: Path, model: Path, python: Path) -> None:
+    port = free_port()
+    words = (str(model), "--engine-python", str(python), "--no-verify", "--gateway", "--gateway-port", str(port))
+    with running(home, *words) as child:
+        seen = wait_for(lambda: record(home, "ready"))
+        url, key = f"http://127.0.0.1:{port}/v1", (home / "state" / "trimtab" / "gateway" / "key").read_text().strip()
+        wait_for(lambda: ask(url, key) == 200)
+        os.kill(seen.engine_pid, signal.SIGKILL)
+        wait_for(lambda: ask(url, key) in (502, 503))  # it lives, and says so
+        wait_for(lambda: ask(url, key) == 200)
+        stop(child)
+    assert left_over(home) == []
+
+
+def test_a_server_of_before_comes_back_with_its_gateway(home: Path, model: Path, python: Path) -> None:
+    port, other = free_port(), free_port()
+    words = (str(model), "--engine-python", str(python), "--no-verify", "--name", "mine", "--gateway")
+    words += ("--gateway-port", str(port), "--", "--api-key", "sk-of-the-clients")
+    with running(home, *words) as child:
+        before = wait_for(lambda: record(home, "ready"))
+        wait_for(lambda: ask(f"http://127.0.0.1:{port}/v1", "sk-of-the-clients") == 200)
+        stop(child)
+    with running(home, "mine", "--no-verify") as child:
+        after = wait_for(lambda: record(home, "ready"))
+        assert (after.host, after.port, after.api_key) == (before.host, before.port, before.api_key)
+        wait_for(lambda: ask(f"http://127.0.0.1:{port}/v1", "sk-of-the-clients") == 200)
+        stop(child)
+    with running(home, "mine", "--no-verify", "--gateway-port", str(other)) as child:
+        wait_for(lambda: record(home, "ready"))
+        wait_for(lambda: ask(f"http://127.0.0.1:{other}/v1", "sk-of-the-clients") == 200)
+        stop(child)
+    with running(home, "mine", "--no-verify", "--no-gateway") as child:
+        wait_for(lambda: record(home, "ready"))
+        with pytest.raises(urllib.error.URLError):
+            ask(f"http://127.0.0.1:{other}/v1", "sk-of-the-clients")
+        stop(child)
+    journal = home / "state" / "trimtab" / "servers" / "mine" / "journal.jsonl"
+    assert "sk-of-the-clients" not in journal.read_text()
 
 
 def test_a_supervisor_that_is_killed_takes_its_gateway_along(home: Path, model: Path, python: Path) -> None:

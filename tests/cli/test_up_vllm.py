@@ -14,17 +14,24 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import anthropic
+import msgspec
+import openai
 import psutil
 import pytest
 
 from tests.cli.test_up import environment, left_over, record
+from tests.cli.test_up_gateway import free_port
 from tests.supervisor.fake import wait_for
+from trimtab.cli.launch import DEMO_NAME
 from trimtab.engine.registry import ServerRecord
 from trimtab.supervisor.environments import Engine
 
 pytestmark = pytest.mark.vllm
 STARTS_WITHIN_S = 400
+FEW: dict[str, Any] = {"max_tokens": 4}
 
 
 @pytest.fixture
@@ -121,4 +128,64 @@ def test_an_engine_killed_in_service_is_told_and_leaves_nothing(home: Path) -> N
     assert child.returncode == 1
     assert "Traceback" not in err
     assert "trimtab logs" in err
+    assert left_over(home) == []
+
+
+def listening(processes: list[psutil.Process]) -> set[str]:
+    """The TCP addresses that they take connections on."""
+    found = (c for process in processes for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN)
+    return {f"{c.laddr.ip}:{c.laddr.port}" for c in found}
+
+
+def chatted(client: openai.OpenAI) -> str | None:
+    """The answer of the model, or nothing while it is being started again."""
+    try:
+        answer = client.chat.completions.create(model=DEMO_NAME, messages=[{"role": "user", "content": "Hi"}], **FEW)
+    except openai.InternalServerError:
+        return None
+    return answer.choices[0].message.content
+
+
+def require_served(url: str, key: str) -> None:
+    """Each protocol, whole and as a stream, with the makers' own clients."""
+    ask: list[Any] = [{"role": "user", "content": "Hi"}]
+    with openai.OpenAI(base_url=url, api_key=key, max_retries=0) as client:
+        assert chatted(client)
+        chunks = list(client.chat.completions.create(model=DEMO_NAME, messages=ask, stream=True, **FEW))
+        assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+        assert client.completions.create(model=DEMO_NAME, prompt="Once", **FEW).choices[0].text
+        assert client.responses.create(model=DEMO_NAME, input="Hi", max_output_tokens=4).output_text
+        assert [model.id for model in client.models.list()] == [DEMO_NAME]
+    with anthropic.Anthropic(base_url=url.removesuffix("/v1"), api_key=key, max_retries=0) as claude:
+        assert claude.messages.create(model=DEMO_NAME, messages=ask, **FEW).usage.output_tokens
+        with claude.messages.stream(model=DEMO_NAME, messages=ask, **FEW) as stream:
+            assert "".join(stream.text_stream)
+
+
+@pytest.mark.timeout(STARTS_WITHIN_S)
+def test_behind_its_gateway_the_engine_is_alone_and_comes_back(home: Path) -> None:
+    port = free_port()
+    with demo(home, "--no-verify", "--gateway", "--gateway-port", str(port)) as (child, report):
+        seen = record(home, "ready")
+        assert seen is not None
+        engine = [psutil.Process(seen.engine_pid), *psutil.Process(seen.engine_pid).children(recursive=True)]
+        assert f"127.0.0.1:{seen.port}" in listening(engine)
+        assert all(address.startswith("127.0.0.1:") for address in listening(engine))
+        url, key = (re.findall(rf"{name}: (\S+)", report.read_text())[0] for name in ("base URL", "API key"))
+        assert url == f"http://127.0.0.1:{port}/v1"
+        ours = [psutil.Process(pid) for pid in left_over(home)]
+        assert not [p for p in ours if {seen.api_key, key} & set(re.split(r"[\s=]", " ".join(p.cmdline())))]
+        assert seen.api_key not in report.read_text()
+        assert refused(seen) is None
+        assert refused(msgspec.structs.replace(seen, api_key=key)) == 401
+        require_served(url, key)
+        core = next(p for p in engine if "EngineCore" in " ".join(p.cmdline()))
+        os.kill(core.pid, signal.SIGKILL)
+        with openai.OpenAI(base_url=url, api_key=key, max_retries=0) as client:
+            wait_for(lambda: chatted(client) is None)
+            wait_for(lambda: chatted(client), 120)
+        down = [sys.executable, "-m", "trimtab", "down", "--all"]
+        subprocess.run(down, env=environment(home), capture_output=True, timeout=90, check=True)
+        child.communicate(timeout=30)
+    assert child.returncode == 0
     assert left_over(home) == []

@@ -119,15 +119,19 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True):
     bounds: tuple[str, ...] = ()  # of --self-heal: what a later start must not pass either
     pins: tuple[str, ...] = ()
     added: tuple[str, ...] = ()  # flags in `argv` that `up` added: a later start settles them anew
+    gateway: tuple[str, int] | None = None  # where one listens before it
 
 
-def memo_of(launch: Launch, record: ServerRecord, argv: tuple[str, ...], keep: Keep, added: tuple[str, ...]) -> Memo:
+def memo_of(
+    launch: Launch, record: ServerRecord, argv: tuple[str, ...], keep: Keep, added: tuple[str, ...],
+    gateway: tuple[str, int] | None,
+) -> Memo:  # fmt: skip
     engine = launch.engine
     return Memo(
         argv=argv, program=len(vllm_argv(engine)), env=dict(launch.env), served_model=launch.served_model,
         cards=launch.cards, devices=record.devices, host=record.host, port=record.port, cwd=str(launch.directory),
         engine_name=engine.name, engine_kind=engine.kind, engine_version=engine.version, python=str(engine.python),
-        bounds=keep.bounds, pins=keep.pins, added=added,
+        bounds=keep.bounds, pins=keep.pins, added=added, gateway=gateway,
     )  # fmt: skip
 
 

@@ -219,6 +219,10 @@ ProviderName = Annotated[str, typer.Argument(metavar="NAME", help="As `key: {sto
 FromVariable = Annotated[str | None, typer.Option("--from-env", help="The variable that holds the key.")]
 FromFile = Annotated[Path | None, typer.Option("--from-file", help="The file that holds the key alone.")]
 WithGateway = Annotated[
-    bool, typer.Option("--gateway", help="Start a gateway with it; the engine then listens on 127.0.0.1 alone.")
+    bool | None,
+    typer.Option("--gateway/--no-gateway", help="Start a gateway with it; the engine then listens on 127.0.0.1 alone."),
 ]
-GatewayPort = Annotated[int, typer.Option("--gateway-port", min=1, max=65535, help="Port of --gateway, on --host.")]
+GatewayPort = Annotated[
+    int | None,
+    typer.Option("--gateway-port", min=1, max=65535, help="Port of --gateway, on --host; 8080, or that of before."),
+]

@@ -29,6 +29,7 @@ from trimtab.cli.subject import resolve_subject
 from trimtab.cli.unit import unit_of
 from trimtab.cli.watching import every, listeners_of, note_plan, watching
 from trimtab.engine.command import LaunchCommand
+from trimtab.engine.redaction import hide_secrets
 from trimtab.engine.registry import ServerRecord
 from trimtab.errors import UsageError
 from trimtab.messages import msg
@@ -44,7 +45,7 @@ from trimtab.supervisor.supervisor import supervise
 if TYPE_CHECKING:
     from trimtab.cli.up_gateway import Gateway
 
-LOOPBACK = "127.0.0.1"
+LOOPBACK, GATEWAY_PORT = "127.0.0.1", 8080
 NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # ours, not the engine's
 
 
@@ -89,8 +90,8 @@ def run(
     bounds: options.KeepBounds = None,
     pins: options.PinnedFlags = None,
     max_steps: options.MaxSteps = 3,
-    gateway: options.WithGateway = False,
-    gateway_port: options.GatewayPort = 8080,
+    gateway: options.WithGateway = None,
+    gateway_port: options.GatewayPort = None,
 ) -> int:
     """Serve a model: plan, start vLLM, verify, print base URL, key and model id, and stay until Ctrl-C."""
     if demo and subject is not None:
@@ -100,7 +101,6 @@ def run(
         )
     chosen = _chosen(devices)
     place = _place(name, host, port, chosen, share=share, force=force)
-    place = _behind(place, gateway_port) if gateway else place
     keep = Keep(
         restart, max_restarts, drain, hang, log_size, listeners_of(on_event, webhook), self_heal,
         asked_bounds(bounds, context, concurrency), pins_of(pins, ctx.obj), max_steps,
@@ -113,9 +113,10 @@ def run(
         return start_detached(sys.argv[1:], dirs().state)
     recovered = recall(subject) if subject is not None and ctx.obj is None and not Path(subject).exists() else None
     if recovered is not None:
-        place, keep = _former(place, recovered), keep.with_former(recovered.memo)
-        registry.require_ended(dirs().state, place.name or recovered.name)
-        return serve(recovered.launch, place, keep, check=check)
+        door = _door(gateway, gateway_port, host, recovered.memo.gateway)
+        place = _behind(_former(place, recovered), door)
+        return serve(recovered.launch, place, keep.with_former(recovered.memo), check=check)
+    place = _behind(place, _door(gateway, gateway_port, host, None))
     wanted = Wanted(engine, engine_python, context, concurrency, chosen)
     launch = _prepared(subject, ctx.obj, wanted, demo=demo)
     if launch.plan is None or ctx.obj:  # a plan's own flags are known to fit
@@ -137,15 +138,26 @@ def _place(
     return Place(name, host, port, devices, share, force)
 
 
-def _behind(place: Place, port: int) -> Place:
+def _door(asked: bool | None, port: int | None, host: str, former: tuple[str, int] | None) -> tuple[str, int] | None:
+    """Where the gateway shall listen: as the command line says, else as before; None without one."""
+    if not (former is not None if asked is None else asked):
+        return None
+    before = former or (LOOPBACK, GATEWAY_PORT)
+    return host if host != LOOPBACK else before[0], port or before[1]
+
+
+def _behind(place: Place, door: tuple[str, int] | None) -> Place:
     """The gateway takes the address that was asked for; the engine stays on this host."""
-    require_free(place.host, port)
-    return msgspec.structs.replace(place, host=LOOPBACK, gateway=(place.host, port))
+    if door is None:
+        return place
+    require_free(*door)
+    return msgspec.structs.replace(place, host=LOOPBACK, gateway=door)
 
 
 def _former(place: Place, recovered: Recovered) -> Place:
-    """Name, address, cards and key of before, but for what the command line says."""
+    """Name, address, cards and key of before, but for what the command line says. UsageError while it runs."""
     memo = recovered.memo
+    registry.require_ended(dirs().state, place.name or recovered.name)
     return Place(
         name=place.name or recovered.name,
         host=place.host if place.host != LOOPBACK else memo.host,
@@ -154,7 +166,6 @@ def _former(place: Place, recovered: Recovered) -> Place:
         share=place.share,
         force=place.force,
         api_key=recovered.api_key,
-        gateway=place.gateway,
     )
 
 
@@ -187,7 +198,7 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
     host, port = _address(launch.command, place)
     require_sound_host(launch, host, port, devices=place.devices, force=place.force)
     if launch.plan is not None:
-        print(plan_format.text(launch.plan, lang()), flush=True)
+        print(_shown(launch, lang()), flush=True)
     wish = registry.Wish(
         model=launch.served_model,
         host=host,
@@ -205,7 +216,7 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
         starting,
     ):
         if launch.plan is not None:
-            note_plan(record.name, plan_format.text(launch.plan, "en"))
+            note_plan(record.name, _shown(launch, "en"))
         doctor = Doctor(launch, keep, record.devices)
         callbacks = Callbacks(
             observer=every(starting.seen, watch),
@@ -213,13 +224,20 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
             diagnose=doctor,
             settle=Cards(record.devices, launch).settle,
         )
-        outcome = supervise(_spec(launch, record, keep), stop, callbacks)
+        outcome = supervise(_spec(launch, record, keep, place.gateway), stop, callbacks)
     if outcome.failed:
         show_diagnosis(doctor.last)
         raise failure(outcome)
     with suppress(OSError):  # the terminal was closed, which is why it stopped
         print(msg("{name} stopped; no process of it is left", name=record.name).text(lang()), file=sys.stderr)
     return 0
+
+
+def _shown(launch: Launch, language: str) -> str:
+    """The plan, without a key that was given among its flags."""
+    assert launch.plan is not None
+    key = launch.command.get("api-key")
+    return hide_secrets(plan_format.text(launch.plan, language), (key,) if key else ())
 
 
 def _address(command: LaunchCommand, place: Place) -> tuple[str, int | None]:
@@ -262,10 +280,11 @@ def _gateway(place: Place, launch: Launch, record: ServerRecord) -> AbstractCont
     """The gateway that was asked for. A key that the command gives is the clients': the engine gets one of its own."""
     if place.gateway is None:
         return nullcontext()
-    from trimtab.cli.up_gateway import first_key, gateway_beside
+    from trimtab.cli.up_gateway import clients_key, gateway_beside
 
     home = registry.directory(dirs().state, record.name)
-    return gateway_beside(*place.gateway, _given_key(launch.command) or first_key(dirs().state), home)
+    key = clients_key(dirs().state, home, _given_key(launch.command), again=bool(place.api_key))
+    return gateway_beside(*place.gateway, key, home)
 
 
 def _cards(launch: Launch, place: Place, claimed: Mapping[str, str]) -> tuple[str, ...]:
@@ -277,7 +296,7 @@ def _cards(launch: Launch, place: Place, claimed: Mapping[str, str]) -> tuple[st
     return choose_devices(cards, launch.cards, claimed, wanted=place.devices, share=place.share)
 
 
-def _spec(launch: Launch, record: ServerRecord, keep: Keep) -> LaunchSpec:
+def _spec(launch: Launch, record: ServerRecord, keep: Keep, door: tuple[str, int] | None) -> LaunchSpec:
     drain = draining.engine_drain(launch.command, launch.engine.version, {**os.environ, **launch.env}, keep.drain_s)
     argv = (*launch.argv, "--host", record.host, "--port", str(record.port), *drain.words)
     env = {k: v for k, v in os.environ.items() if k not in (*NOT_INHERITED, *notify.VARIABLES)}
@@ -296,7 +315,7 @@ def _spec(launch: Launch, record: ServerRecord, keep: Keep) -> LaunchSpec:
         api_key=record.api_key,
         devices=record.devices,
         engine_version=launch.engine.version,
-        memo=msgspec.to_builtins(memo_of(launch, record, argv, keep, (draining.FLAG,) if drain.words else ())),
+        memo=msgspec.to_builtins(memo_of(launch, record, argv, keep, (draining.FLAG,) if drain.words else (), door)),
         log_bytes=keep.log_mib * 2**20,
         limits=keep.limits(drain.seconds),
         pace=keep.pace(),

@@ -26,7 +26,7 @@ from trimtab.supervisor.registry import reachable
 
 FOUND_S = 10.0  # for the gateway to find the server, which it looks for every second
 END_S = 10.0
-LOG = "gateway.log"
+LOG, KEY_FILE = "gateway.log", "gateway.key"
 
 
 class Gateway(msgspec.Struct, frozen=True):
@@ -103,15 +103,32 @@ def _end(child: subprocess.Popen[str]) -> None:
         child.stdout.close()
 
 
+def clients_key(state_dir: Path, home: Path, given: str | None, *, again: bool) -> str:
+    """The key of the gateway before the server in `home`; `again`: of a server of before it is the one of before."""
+    file = home / KEY_FILE
+    key = (_written(file) if again else "") or given or first_key(state_dir)
+    _write(file, key)
+    return key
+
+
 def first_key(state_dir: Path) -> str:
     """The key of the gateways that `up` starts on this host: made once, in a file for its owner alone."""
     file = state_dir / "gateway" / "key"
-    with writing(file):
-        with suppress(FileNotFoundError):
-            if text := file.read_text(encoding="utf-8").strip():
-                return text
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    text = _written(file)
+    if not text:
         text = f"tt-{secrets.token_urlsafe(32)}"
+        _write(file, text)
+    return text
+
+
+def _written(file: Path) -> str:
+    with writing(file), suppress(FileNotFoundError):
+        return file.read_text(encoding="utf-8").strip()
+    return ""
+
+
+def _write(file: Path, text: str) -> None:
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as opened:
             opened.write(text + "\n")
-    return text

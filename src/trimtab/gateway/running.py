@@ -97,6 +97,7 @@ class Serving:
         self._tls = tls_of(config)
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._local: tuple[LocalServer, ...] = ()
+        self._told: tuple[str, ...] = tuple(sorted(config.models))  # the models that were named so far
         self._use(config)
 
     async def run(self, listening: socket.socket, ready: Callable[[], None], parent: int | None = None) -> None:
@@ -163,7 +164,12 @@ class Serving:
                     self._say(error.message)
 
     def _routed(self, routes: Routes) -> None:
+        """Other models than before are told, by one of the workers."""
         self.front.routes = routes
+        if routes.names != self._told:
+            self._told = routes.names
+            if self._part is None or self._part.worker == 0:
+                self._say(msg("models: {names}", names=", ".join(routes.names) or msg("none")))
 
     def stop(self) -> None:
         """The first time: drain. The second: end now."""
@@ -245,7 +251,7 @@ class Serving:
         for server in self._local:
             if server.name not in config.back_ends and server not in former:  # later it tells its models itself
                 self.fleet.learn(server.name, {model: {} for model in server.models})
-        self.front.routes = self.fleet.routes
+        self._routed(self.fleet.routes)
         self._tally.price({name: model.price for name, model in config.models.items() if model.price is not None})
         if self._tls is not None and config.tls_certificate is not None:
             renew(self._tls, config)

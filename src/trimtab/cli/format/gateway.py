@@ -38,7 +38,7 @@ def findings_json(file: Path, findings: Sequence[Finding]) -> str:
 
 def serving(url: str, models: Sequence[str], workers: int, lang: str) -> str:
     """Where the gateway serves, and what."""
-    none = msg("none yet").text(lang)
+    none = msg("those that back ends list, told once they do").text(lang)
     rows = [
         (msg("base URL"), f"{url}/v1"),
         (msg("models"), ", ".join(models) or none),
