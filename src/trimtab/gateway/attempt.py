@@ -109,11 +109,10 @@ def wire(
     request: Request, served: Served, asked: bodies.Asked, target: Target, translation: Translation | None
 ) -> bytes:
     """The request as it goes to `target`. Refused 400 when the translation has no words for it."""
-    back_end, headers, body, path = target.back_end, request.headers, request.body, served.path
+    back_end, headers, body = target.back_end, request.headers, request.body
     if translation is not None:
-        body, path = translation.request(body), translation.path
-        served = SERVED[path]
-    ask_usage = asked.stream is True and served.asks_usage and translation is None and _is_silent(path, asked)
+        body, served = translation.request(body), SERVED[translation.path]
+    ask_usage = asked.stream is True and served.asks_usage and translation is None and _is_silent(served.path, asked)
     renamed = target.model if target.model != asked.model else None
     if served.form:
         content_type = headers[b"content-type"]
@@ -125,9 +124,8 @@ def wire(
     more = b""
     if back_end.kind == "anthropic" or not _PASSED_ON.isdisjoint(headers):
         more = _more(headers, back_end.kind)
-    return b"POST %b%b HTTP/1.1\r\n%bContent-Type: %b\r\nContent-Length: %d\r\nX-Request-Id: %b\r\n%b\r\n%b" % (
-        back_end.base if served.versioned else back_end.bare, path, back_end.fixed, content_type, len(body), request.id,
-        more, body,
+    return b"%b%b\r\nContent-Length: %d\r\nX-Request-Id: %b\r\n%b\r\n%b" % (
+        back_end.begins(served), content_type, len(body), request.id, more, body,
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ _MODEL, _NAMED = b'"model"', re.compile(rb'"model"\s*:\s*("[^"\\]*")')
 _SPELLINGS = re.compile(  # every way to write that key: parsers differ in which of two counts, and some ignore case
     rb'"(?:m|\\u00[46]d)(?:o|\\u00[46]f)(?:d|\\u00[46]4)(?:e|\\u00[46]5)(?:l|\\u00[46]c)"', re.IGNORECASE
 )
+_ESCAPED = re.compile(rb"\\u00[46]")
 _INCLUDE_USAGE = msgspec.Raw(b'{"include_usage":true}')
 _AT = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"missing required field `(.*)`")
@@ -69,8 +70,7 @@ def read(body: bytes, content_type: bytes | None = b"application/json") -> Asked
 
 def _named_once(body: bytes) -> None:
     """Refused 400 when the top of a valid JSON object has the key "model" twice, in whatever spelling."""
-    lower = body.lower()
-    if lower.count(_MODEL) == 1 and b"\\u004" not in lower and b"\\u006" not in lower:
+    if body.lower().count(_MODEL) == 1 and (b"\\" not in body or _ESCAPED.search(body) is None):
         return
     within = sum(len(_SPELLINGS.findall(bytes(value))) for value in _fields.decode(body).values())
     if len(_SPELLINGS.findall(body)) - within != 1:  # of a key that is there twice only one value is in the dict

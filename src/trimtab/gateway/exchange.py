@@ -12,15 +12,14 @@ from trimtab.gateway import body as bodies
 from trimtab.gateway import errors
 from trimtab.gateway.admission import Key
 from trimtab.gateway.attempt import Attempt, wire
-from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated, Whole
+from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated, renamed
 from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.outbound import Outbound, Told
 from trimtab.gateway.paths import Served
-from trimtab.gateway.request import REASONS, Refused, Request
+from trimtab.gateway.request import Refused, Request
 from trimtab.gateway.routes import Between, Route, Target
-from trimtab.gateway.usage import KEPT, NOTHING, BodyUsage, Record, StreamUsage, Usage
+from trimtab.gateway.usage import KEPT, NOTHING, BodyUsage, Record, StreamUsage, Usage, of_body
 
-_STATUS_LINES = {status: b"HTTP/1.1 %d %b" % (status, reason.encode()) for status, reason in REASONS.items()}
 # Answers after which another target is asked, where there is one: the fault may be the back end's alone.
 RETRIED = frozenset({401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529})
 _FAILED = frozenset({502, 503, 504, 529})  # those that count against the back end
@@ -31,11 +30,17 @@ BUSY_S, MAX_BUSY_S = 1, 60  # for how long one that answered 429 is passed over:
 class Exchange:
     """Asks one back end after the other until one answers, and passes its answer on."""
 
-    __slots__ = (
-        "_asked", "_attempts", "_between", "_client", "_events", "_first_byte", "_flow", "_head", "_hedge", "_held",
-        "_is_over", "_key", "_last", "_length", "_long", "_over_with", "_paused", "_request", "_route",
-        "_served", "_status", "_streamed", "_tried", "_wait_s", "_won", "started",
-    )  # fmt: skip
+    # What no usual request sets is said here, once: setting a field takes as long as a small decision.
+    _won: Attempt | None = None  # whose answer is passed on
+    _flow: Flow | None = None
+    _events: StreamUsage | None = None
+    _head: bytes | None = None  # of the answer, until its first piece is there
+    _length = -1  # of the body, where it is known
+    _first_byte = 0.0
+    _status = 0
+    _streamed = _is_over = _paused = False
+    _wait_s: int | None = None  # what a 429 asked for
+    _hedge: asyncio.TimerHandle | None = None
 
     def __init__(
         self, client: Inbound, request: Request, served: Served, key: Key, route: Route, between: Between,
@@ -45,17 +50,7 @@ class Exchange:
         self._route, self._between, self._asked, self._over_with = route, between, asked, over
         self._attempts: list[Attempt] = []  # under way: one, or two when hedged
         self._tried: list[Target] = []
-        self._won: Attempt | None = None  # whose answer is passed on
-        self._flow: Flow | None = None
-        self._events: StreamUsage | None = None
-        self._head: bytes | None = None  # of the answer, until its first piece is there
-        self._length = -1  # of the body, where it is known
-        self._streamed = self._is_over = self._paused = False
         self.started = self._last = request.received
-        self._first_byte = 0.0
-        self._status = 0
-        self._wait_s: int | None = None  # what a 429 asked for
-        self._hedge: asyncio.TimerHandle | None = None
         self._held, self._long = held, long  # what the key counted at the beginning
 
     def begin(self) -> None:
@@ -148,34 +143,31 @@ class Exchange:
         return True
 
     def _read_head(self, attempt: Attempt, connection: Outbound) -> None:
-        status, target = connection.status, attempt.target
+        told, target = connection.told, attempt.target
+        status = told.status
         if status < 500 and status not in RETRIED:
             target.back_end.succeeded()
-        kind, lines = connection.told.kind, connection.told.lines
-        if status == 401:  # the gateway's own key is meant: the client's is right
-            self._status = status = 502
-        if connection.status >= 400 and (connection.status == 401 or b"json" not in kind.lower()):
-            others = [header for header in connection.told.headers if header[0] != b"content-type"]
-            lines = Told(status, [*others, (b"content-type", b"application/json")]).lines
-        line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d Status" % status
-        head = b"%b%b\r\nx-request-id: %b" % (line, lines, self._request.id)
+        head = told
+        if status >= 400 and (status == 401 or not told.is_json):
+            self._status = 502 if status == 401 else status  # 401 means the gateway's own key: the client's is right
+            others = [header for header in told.headers if header[0] != b"content-type"]
+            head = Told(self._status, [*others, (b"content-type", b"application/json")])
+        self._head, self._length = b"%b\r\nx-request-id: %b" % (head.text, self._request.id), connection.length
         if target.level:
-            head += b"\r\nx-trimtab-fall-back: %b" % target.model.encode("latin-1", "replace")
-        self._streamed = kind.startswith(b"text/event-stream") or kind[:17].lower() == b"text/event-stream"
-        if self._streamed:
-            head += b"\r\nx-accel-buffering: no"  # nginx passes events on as they come
-        self._head, self._length = head, connection.length
-        usual = connection.whole and connection.status < 400 and not self._streamed and attempt.translation is None
-        if usual and 0 < connection.length <= KEPT and b"json" in kind:
-            self._flow = Whole(target.model, self._asked.model)
-        else:
-            self._flow = self._flow_of(attempt, connection.status, kind)
+            self._head += b"\r\nx-trimtab-fall-back: %b" % target.model.encode("latin-1", "replace")
+        if told.is_events:
+            self._streamed = True
+            self._head += b"\r\nx-accel-buffering: no"  # nginx passes events on as they come
+        usual = told.is_json and connection.whole and status < 400 and attempt.translation is None
+        if not (usual and 0 < connection.length <= KEPT):  # else no flow is needed: see `_answer_whole`
+            self._flow = self._flow_of(attempt, told)
 
-    def _flow_of(self, attempt: Attempt, status: int, kind: bytes) -> Flow:
+    def _flow_of(self, attempt: Attempt, told: Told) -> Flow:
         """What is done to the answer's bytes."""
+        status = told.status
         translation, target = attempt.translation, attempt.target
         if status >= 400:
-            if status == 401 or b"json" not in kind.lower():
+            if status == 401 or not told.is_json:
                 return Held(None, partial(self._worded, status))
             return Plain() if translation is None else Held(None, partial(translation.error, status))
         flow: Flow
@@ -188,7 +180,7 @@ class Exchange:
         else:
             flow = BodyUsage()
             flow = flow if translation is None else Held(flow, translation.answer)
-        if target.model != self._asked.model and (self._streamed or b"json" in kind):
+        if target.model != self._asked.model and (self._streamed or told.is_json):
             flow = Renamed(flow, target.model, self._asked.model, streamed=self._streamed, length=self._length)
         return flow
 
@@ -217,9 +209,11 @@ class Exchange:
 
     def answer_ends(self, last: bytes) -> None:
         flow, client = self._flow, self._client
-        assert flow is not None
         assert self._won is not None
         self._won.connection = None
+        if flow is None:
+            self._answer_whole(last, self._won.target)
+            return
         try:
             out = flow.pass_on(last) + flow.rest()
         except Refused as refused:  # a translation found no answer in it
@@ -231,6 +225,16 @@ class Exchange:
             self._open(0 if flow.whole else len(out) - len(last))
         self._over(flow.usage())
         client.finish(out)
+
+    def _answer_whole(self, body: bytes, target: Target) -> None:
+        """The usual answer, JSON that came in one piece: its usage is read, its model's name put back."""
+        usage, client, asked = of_body(body), self._client, self._asked.model
+        if target.model != asked:
+            body = renamed(body, target.model, asked)
+        assert self._head is not None
+        head = b"%b\r\ncontent-length: %d" % (self._head, len(body))
+        self._over(usage)
+        client.answer(head, body)
 
     def _open(self, longer: int) -> None:
         """Give the client the head of the answer, whose body is `longer` than the back end said."""
@@ -332,10 +336,11 @@ class Exchange:
             won.stop()  # leaves; cuts the connection unless its answer was whole
         told = usage or estimated or NOTHING
         self._key.leave(time.time(), self._asked.model, told.prompt + told.completion, self._held, self._long)
+        trace = self._request.headers.get(b"traceparent")
         record = Record(
             self._key.id, self._route.name, name, self._served.name, self._status, told.prompt, told.completion,
             told.cached, now - self.started, self._first_byte, usage is not None, self._request.id.decode("latin-1"),
-            self._client.peer, self._request.headers.get(b"traceparent", b"").decode("latin-1"),
+            self._client.peer, "" if trace is None else trace.decode("latin-1"),
         )  # fmt: skip
         self._over_with(self, record, None if estimated is None else self._tried[-1])
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from trimtab.gateway.routes import Stream
-from trimtab.gateway.usage import Usage, of_body
+from trimtab.gateway.usage import Usage
 
 HELD = 1 << 20  # bytes
 
@@ -72,37 +72,18 @@ class Renamed:
         return data
 
 
+def renamed(body: bytes, there: str, here: str) -> bytes:
+    """A whole body with the caller's name of the model."""
+    for name, other in _pairs(there, here):
+        if name in body:
+            return body.replace(name, other)
+    return body
+
+
 @lru_cache(maxsize=1024)
 def _pairs(there: str, here: str) -> tuple[tuple[bytes, bytes], ...]:
     names = msgspec.json.encode(there), msgspec.json.encode(here)
     return tuple((b'"model":' + blank + names[0], b'"model":' + blank + names[1]) for blank in (b"", b" "))
-
-
-class Whole:
-    """A body that came in one piece, the usual one: its usage read and its model's name put back at once."""
-
-    __slots__ = ("_pairs", "_usage", "whole")
-
-    def __init__(self, there: str, here: str) -> None:
-        self._pairs = _pairs(there, here) if there != here else ()
-        self._usage: Usage | None = None
-        self.whole = True
-
-    def pass_on(self, piece: bytes) -> bytes:
-        """All of it."""
-        self._usage = of_body(piece)
-        for there, here in self._pairs:
-            if there in piece:
-                return piece.replace(there, here)
-        return piece
-
-    def rest(self) -> bytes:
-        """Nothing."""
-        return b""
-
-    def usage(self) -> Usage | None:
-        """What the back end told."""
-        return self._usage
 
 
 class Translated:

@@ -6,28 +6,23 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 _LENGTHS = (b"\r\nContent-Length: ", b"\r\ncontent-length: ")
-_DIGITS = 9
 
 
 class Seen(Generic[T]):
     """The bytes of a head around the digits of its length; `about` is what parsing it found out."""
 
-    __slots__ = ("_after", "_before", "about")
+    __slots__ = ("_after", "_before", "_size", "about")
 
     def __init__(self, before: bytes, after: bytes, about: T) -> None:
         self._before, self._after, self.about = before, after, about
+        self._size = len(before) + len(after)
 
     def body_of(self, data: bytes) -> bytes | None:
         """The body, when `data` is this head and exactly the body that it announces."""
-        before, after = self._before, self._after
-        if not data.startswith(before):
-            return None
-        start = len(before)
-        end = data.find(b"\r", start, start + _DIGITS + 1)
-        if end < 0 or not data.startswith(after, end):
-            return None
-        digits, body = data[start:end], data[end + len(after) :]
-        return body if digits.isdigit() and int(digits) == len(body) else None
+        rest = len(data) - self._size  # the body and the digits of its length
+        length = rest - len(str(rest))
+        head = b"%b%d%b" % (self._before, length, self._after)
+        return data[len(head) :] if len(head) + length == len(data) and data.startswith(head) else None
 
 
 def seen(data: bytes, body: bytes, about: T) -> Seen[T] | None:

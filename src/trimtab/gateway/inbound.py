@@ -13,6 +13,7 @@ import httptools
 
 from trimtab.gateway.heads import Seen, seen
 from trimtab.gateway.request import LOWER, REASONS, Answering, Refused, Request, framed, lowered, path_of
+from trimtab.gateway.turn import turn
 
 MAX_HEAD = 64 << 10  # bytes of request line and headers together
 MAX_HEADERS = 100
@@ -64,7 +65,6 @@ class Inbound(asyncio.Protocol):
         self._refused: Refused | None = None
         self._closing = False
         self._chunked = False
-        self._out: list[bytes] = []  # written once all that came in was read: see `_write`
         self._draining = False
         self._eof = False  # whether the client has sent all that it will
         self._probe = b""
@@ -78,7 +78,7 @@ class Inbound(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(HIGH_WATER)
-        self._soon = asyncio.get_running_loop().call_soon
+        self._turn = turn()
         peer = transport.get_extra_info("peername")
         self.address = self.peer = peer[0] if isinstance(peer, tuple) else ""
         self._connections.add(self)
@@ -90,7 +90,7 @@ class Inbound(asyncio.Protocol):
         if alone and self._seen is not None:
             body = self._seen.body_of(data)
             if body is not None and len(body) <= self._max_body:
-                self._take_again(self._seen.about, body)
+                self._take_again(self._seen.about.again(body))
                 return
         try:
             self._parser.feed_data(data)
@@ -103,9 +103,8 @@ class Inbound(asyncio.Protocol):
             cause = error.__context__
             self._refuse(cause if isinstance(cause, Refused) else Refused(400, "malformed_request", "not valid HTTP"))
 
-    def _take_again(self, like: Request, body: bytes) -> None:
+    def _take_again(self, request: Request) -> None:
         """A request with the head of one before, between two messages of the parser, which need not see it."""
-        request = like.again(body)
         request.keep_alive = not self._draining
         request.received = self.since = time.monotonic()
         self._answer(request)
@@ -123,7 +122,7 @@ class Inbound(asyncio.Protocol):
             return False
         self._eof = True
         if self._head or not self.sent_bytes:
-            self._flush()
+            self._turn.send()
             transport.write(CONTINUE)  # a client that reads must take an interim answer; one that is gone resets
         elif self._probe:
             self.send(self._probe)
@@ -210,7 +209,7 @@ class Inbound(asyncio.Protocol):
         if what.lower() != b"100-continue":
             raise Refused(417, "expectation_not_met", "of expectations only 100-continue is known")
         if self._answered is None and self._transport is not None:
-            self._flush()
+            self._turn.send()
             self._transport.write(CONTINUE)
 
     def on_body(self, piece: bytes) -> None:
@@ -276,6 +275,19 @@ class Inbound(asyncio.Protocol):
         head, self._head = self._head, b""
         if head or last:
             self._write(head + last)
+        self._next()
+
+    def answer(self, head: bytes, body: bytes) -> None:
+        """Send a whole answer: `start` and `finish` in one. `head` has the length of the body."""
+        request = self._answered
+        if request is None or not request.keep_alive or request.extra or self._refused is not None:
+            self.start(head, chunked=False)
+            self.finish(body)
+        else:
+            self._write(b"%b\r\n\r\n%b" % (head, body))
+            self._next()
+
+    def _next(self) -> None:
         request, self._answered, self._answering = self._answered, None, None
         self.since = time.monotonic()
         if self._closing or self._transport is None or self._transport.is_closing():
@@ -319,7 +331,6 @@ class Inbound(asyncio.Protocol):
         """Cut the connection: what was sent so far cannot be ended as it should."""
         self._closing = True
         self._answering = None
-        self._out.clear()
         if self._transport is not None:
             self._transport.abort()
 
@@ -335,22 +346,14 @@ class Inbound(asyncio.Protocol):
     def close(self) -> None:
         """Send what is waiting, then close."""
         self._closing = True
-        self._flush()
         if self._transport is not None:
+            self._turn.send()
             self._transport.close()
 
     def _write(self, data: bytes) -> None:
-        """Send once all that came in was read: the first of many answers then wakes a client, not each of them."""
         self.sent_bytes += len(data)
-        if not self._closing:
-            if not self._out:
-                self._soon(self._flush)
-            self._out.append(data)
-
-    def _flush(self) -> None:
-        out, self._out = self._out, []
-        if out and self._transport is not None and not self._transport.is_closing():
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        if not self._closing and self._transport is not None:
+            self._turn.write(self._transport, data)
 
     def _refuse(self, refused: Refused) -> None:
         """Answer for the gateway itself; at once, or after the answer that is under way."""
@@ -369,10 +372,10 @@ class Inbound(asyncio.Protocol):
         head = b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
         self._write(head % (refused.status, REASONS.get(refused.status, "Status").encode(), len(body)) + body)
         self._closing = True
-        self._flush()
         self.since = time.monotonic()
         if self._transport is None or self._transport.is_closing():
             return
+        self._turn.send()
         if self._transport.can_write_eof():
             self._transport.write_eof()  # what still comes is read and thrown away: see LINGER_S
         else:

@@ -38,27 +38,11 @@ ABOUT = {
 }
 
 
-class _Times:
-    __slots__ = ("buckets", "total")
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(SECONDS) + 1)
-        self.total = 0.0
-
-    def add(self, seconds: float) -> None:
-        self.buckets[bisect_left(SECONDS, seconds)] += 1
-        self.total += seconds
-
-
-class _Pair:
-    """What is kept for a model on a back end."""
-
-    __slots__ = ("cached", "completion", "first_byte", "prompt", "seconds", "statuses", "uncounted")
-
-    def __init__(self) -> None:
-        self.statuses: dict[tuple[str, int], int] = {}
-        self.prompt = self.completion = self.cached = self.uncounted = 0
-        self.seconds, self.first_byte = _Times(), _Times()
+# What stands where in a row; then come the classes of whole seconds and those of first bytes.
+_REQUESTS, _PROMPT, _COMPLETION, _CACHED, _UNCOUNTED, _WHOLE_S, _FIRST_S, _WHOLE = range(8)
+_CLASSES = len(SECONDS) + 1
+_FIRST = _WHOLE + _CLASSES
+_EMPTY = [0, 0, 0, 0, 0, 0.0, 0.0] + [0] * (2 * _CLASSES)
 
 
 class Metrics:
@@ -69,23 +53,27 @@ class Metrics:
         self._directory = directory
         self._own = directory / f"{worker}.json" if directory is not None else None
         self._before = _read(self._own) if self._own is not None else {}
-        self._pairs: dict[tuple[str, str], _Pair] = {}
+        self._rows: dict[tuple[str, str, str, int], list[float]] = {}  # by model, back end, path, status
         self._refused: dict[tuple[int, str], int] = {}
 
     def count(self, record: Record) -> None:
         """A request that was passed on has ended."""
-        pair = self._pairs.get((record.model, record.back_end))
-        if pair is None:
-            pair = self._pairs[record.model, record.back_end] = _Pair()
-        of = (record.path, record.status)
-        pair.statuses[of] = pair.statuses.get(of, 0) + 1
-        pair.prompt += record.prompt_tokens
-        pair.completion += record.completion_tokens
-        pair.cached += record.cached_tokens
-        pair.uncounted += not record.counted
-        pair.seconds.add(record.seconds)
-        if record.first_byte_s:
-            pair.first_byte.add(record.first_byte_s)
+        group = (record.model, record.back_end, record.path, record.status)
+        row = self._rows.get(group)
+        if row is None:
+            row = self._rows[group] = _EMPTY.copy()
+        seconds, first = record.seconds, record.first_byte_s
+        row[_REQUESTS] += 1
+        row[_PROMPT] += record.prompt_tokens
+        row[_COMPLETION] += record.completion_tokens
+        row[_CACHED] += record.cached_tokens
+        if not record.counted:
+            row[_UNCOUNTED] += 1
+        row[_WHOLE_S] += seconds
+        row[_WHOLE + bisect_left(SECONDS, seconds)] += 1
+        if first:
+            row[_FIRST_S] += first
+            row[_FIRST + bisect_left(SECONDS, first)] += 1
 
     def refuse(self, status: int, code: str) -> None:
         """A request was refused."""
@@ -115,26 +103,25 @@ class Metrics:
 
     def _counters(self) -> dict[str, float]:
         found = dict(self._before)
-        for (model, back_end), pair in self._pairs.items():
+        for (model, back_end, path, status), row in self._rows.items():
             labels = f"model={quoted(model)},back_end={quoted(back_end)}"
-            for (path, status), n in pair.statuses.items():
-                _add(found, f'requests_total{{{labels},path={quoted(path)},status="{status}"}}', n)
-            for name in ("prompt", "completion", "cached"):
-                _add(found, f"{name}_tokens_total{{{labels}}}", getattr(pair, name))
-            _add(found, f"uncounted_total{{{labels}}}", pair.uncounted)
-            _times(found, "request_seconds", labels, pair.seconds)
-            _times(found, "first_byte_seconds", labels, pair.first_byte)
+            _add(found, f'requests_total{{{labels},path={quoted(path)},status="{status}"}}', row[_REQUESTS])
+            for name, at in (("prompt", _PROMPT), ("completion", _COMPLETION), ("cached", _CACHED)):
+                _add(found, f"{name}_tokens_total{{{labels}}}", row[at])
+            _add(found, f"uncounted_total{{{labels}}}", row[_UNCOUNTED])
+            _times(found, "request_seconds", labels, row[_WHOLE:_FIRST], row[_WHOLE_S])
+            _times(found, "first_byte_seconds", labels, row[_FIRST:], row[_FIRST_S])
         for (refused, code), n in self._refused.items():
             _add(found, f'refused_total{{status="{refused}",code={quoted(code)}}}', n)
         return found
 
 
-def _times(found: dict[str, float], name: str, labels: str, times: _Times) -> None:
-    n = 0
-    for bound, more in zip((*SECONDS, "+Inf"), times.buckets, strict=True):
+def _times(found: dict[str, float], name: str, labels: str, classes: list[float], total: float) -> None:
+    n = 0.0
+    for bound, more in zip((*SECONDS, "+Inf"), classes, strict=True):
         n += more
         _add(found, f'{name}_bucket{{{labels},le="{bound}"}}', n)
-    _add(found, f"{name}_sum{{{labels}}}", times.total)
+    _add(found, f"{name}_sum{{{labels}}}", total)
     _add(found, f"{name}_count{{{labels}}}", n)
 
 

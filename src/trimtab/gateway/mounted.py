@@ -88,7 +88,7 @@ def _scope(request: Request, client: Inbound) -> Message:
         "raw_path": request.path,
         "query_string": request.query,
         "root_path": "",
-        "headers": list(request.headers.items()),
+        "headers": list({**request.headers, b"content-length": b"%d" % len(request.body)}.items()),
         "client": (client.peer, 0),
         "server": None,
     }

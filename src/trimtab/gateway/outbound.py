@@ -12,7 +12,8 @@ import httptools
 import msgspec
 
 from trimtab.gateway.heads import Seen, seen
-from trimtab.gateway.request import LOWER, lowered
+from trimtab.gateway.request import LOWER, REASONS, lowered
+from trimtab.gateway.turn import turn
 
 MAX_ANSWER_HEAD = 64 << 10
 HIGH_WATER = 1 << 20
@@ -25,14 +26,16 @@ OWN = frozenset(
 
 
 class Told:
-    """The head of an answer: `headers` are those for the client, names in lower case; `lines`: each after CRLF."""
+    """The head of an answer: `headers` are those for the client, names in lower case; `text`: they as bytes."""
 
-    __slots__ = ("headers", "kind", "lines", "status")
+    __slots__ = ("headers", "is_events", "is_json", "status", "text")
 
     def __init__(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self.status, self.headers = status, headers
-        self.kind = next((value for name, value in reversed(headers) if name == b"content-type"), b"")
-        self.lines = b"".join([b"\r\n%b: %b" % header for header in headers])
+        kind = next((value for name, value in reversed(headers) if name == b"content-type"), b"").lower()
+        self.is_json, self.is_events = b"json" in kind, kind.startswith(b"text/event-stream")
+        line = b"HTTP/1.1 %d %b" % (status, REASONS.get(status, "Status").encode())
+        self.text = b"".join([line, *[b"\r\n%b: %b" % header for header in headers]])
 
 
 class Receiving(Protocol):
@@ -86,6 +89,7 @@ class Outbound(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(HIGH_WATER)
+        self._turn = turn()
 
     def send(self, data: bytes, receiver: Receiving) -> None:
         """Send one request; its answer goes to `receiver`."""
@@ -96,24 +100,16 @@ class Outbound(asyncio.Protocol):
         if self._transport is None:  # lost since it was made
             asyncio.get_running_loop().call_soon(receiver.answer_breaks, "the connection was lost")
             return
-        # Once all that came in was read: then the first of many requests wakes the back end, not each of them
-        asyncio.get_running_loop().call_soon(self._write, data)
-
-    def _write(self, data: bytes) -> None:
-        transport = self._transport
-        if transport is not None and not transport.is_closing():  # else connection_lost tells the receiver
-            transport.write(data)
+        self._turn.write(self._transport, data)  # if it closes before, connection_lost tells the receiver
 
     def data_received(self, data: bytes) -> None:
         if self.receiver is None:  # an idle connection must be silent
             self._drop()
             return
         fresh, self.spoke = not self.spoke, True
-        if fresh and self._pool.seen is not None:
-            body = self._pool.seen.body_of(data)
-            if body is not None:
-                self._take_again(self._pool.seen.about, body)
-                return
+        if fresh and (known := self._pool.seen) is not None and (body := known.body_of(data)) is not None:
+            self._take_again(known.about, body)
+            return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -213,7 +209,8 @@ class Outbound(asyncio.Protocol):
 
     def _release(self, receiver: Receiving, last: bytes) -> None:
         self.receiver = None
-        self.pause(False)
+        if self._paused:
+            self.pause(False)
         if self._reusable and self._transport is not None:
             self._pool.give_back(self)
         else:

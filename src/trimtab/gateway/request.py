@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Protocol
+
+import msgspec
 
 REASONS = {
     200: "OK", 204: "No Content", 400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 403: "Forbidden",
@@ -38,31 +41,28 @@ def lowered(name: bytes) -> bytes:
     return known
 
 
-class Request:
-    """One whole request. `headers` holds the first value of each name, in lower case; names given twice are refused."""
+class Request(msgspec.Struct, gc=False, eq=False):
+    """One whole request. `headers` holds the first value of each name, in lower case; names given twice are refused.
 
-    __slots__ = ("body", "digest", "extra", "headers", "id", "keep_alive", "method", "old", "path", "query", "received")
+    Requests with the same head share `headers`, in which the content-length is the first one's: `body` tells.
+    """
 
-    def __init__(self) -> None:
-        self.method = b""
-        self.path = b""
-        self.query = b""
-        self.headers: dict[bytes, bytes] = {}
-        self.body = b""
-        self.keep_alive = True
-        self.old = False  # HTTP/1.0, which knows no chunks
-        self.received = 0.0  # monotonic seconds when it was whole
-        self.id = b""
-        self.digest = b""  # of the key in `headers`, once it was worked out
-        self.extra = b""  # header lines of its answer, each ending in CRLF
+    method: bytes = b""
+    path: bytes = b""
+    query: bytes = b""
+    headers: dict[bytes, bytes] = {}
+    body: bytes = b""
+    keep_alive: bool = True
+    old: bool = False  # HTTP/1.0, which knows no chunks
+    received: float = 0.0  # monotonic seconds when it was whole
+    id: bytes = b""
+    digest: bytes = b""  # of the key in `headers`, once it was worked out
+    extra: bytes = b""  # header lines of its answer, each ending in CRLF
 
     def again(self, body: bytes) -> Request:
         """Another request with the same head but for the length."""
-        request = Request()
-        request.method, request.path, request.query, request.digest = self.method, self.path, self.query, self.digest
-        request.headers = headers = self.headers.copy()
-        headers[b"content-length"] = b"%d" % len(body)
-        request.body = body
+        request = copy(self)
+        request.body, request.extra = body, b""
         return request
 
 

@@ -54,7 +54,7 @@ class BackEnd:
     """One server behind the gateway."""
 
     __slots__ = (
-        "_ways", "address", "bare", "base", "bounds", "busy", "failures", "fixed", "healthy", "kind", "name",
+        "_begins", "_ways", "address", "bare", "base", "bounds", "busy", "failures", "fixed", "healthy", "kind", "name",
         "open_until", "outstanding", "pool", "probing", "speaks", "weight",
     )  # fmt: skip
 
@@ -87,6 +87,15 @@ class BackEnd:
         self.base, self.bare, self.fixed, self.kind = base, bare, fixed, kind
         self.speaks, self.weight, self.bounds = speaks, weight, bounds
         self._ways: dict[bytes, bool] = {}
+        self._begins: dict[bytes, bytes] = {}
+
+    def begins(self, served: Served) -> bytes:
+        """How a request for a path begins there, up to its content type and length."""
+        found = self._begins.get(served.path)
+        if found is None:
+            place = (self.base if served.versioned else self.bare) + served.path
+            found = self._begins[served.path] = b"POST %b HTTP/1.1\r\n%bContent-Type: " % (place, self.fixed)
+        return found
 
     def takes(self, served: Served, between: Between) -> bool:
         """Whether it may be asked for what a client asks, in the client's protocol or through a translation."""
@@ -180,8 +189,6 @@ class Route:
                     if tried and target in tried:
                         continue
                     (waiting if back_end.busy and target.busy_until > now else free).append(target)
-            if len(free) == 1:
-                return free[0]
             if free:
                 return _by_prefix(free, _prefix(body, served.prompt)) if self.affine else _least(free)
             if waiting and busy is None:
