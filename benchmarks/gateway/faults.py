@@ -159,9 +159,10 @@ def faults_of(outcomes: list[Outcome], requests: int, rows: list[dict[str, Any]]
     for outcome in outcomes:
         if outcome.word not in KINDS[outcome.kind][1] | ANY or (outcome.word == "200" and not outcome.whole):
             wrong.append(f"{outcome.kind} {outcome.number}: {outcome.word}, whole: {outcome.whole}")
-    status = {"cut": "502", "left": "499"}
+    # of a silence the store holds what became of it when the client gave up
+    status = {"cut": 502, "left": 499, "silence": 499}
     seen = Counter(
-        ("told" if o.kind in TOLD else "other", int(status.get(o.word, o.word)))
+        ("told" if o.kind in TOLD else "other", status.get(o.word) or int(o.word))
         for o in outcomes if o.kind not in REFUSED
     )  # fmt: skip
     stored: Counter[tuple[str, int]] = Counter()

@@ -96,7 +96,7 @@ class Faulty(asyncio.Protocol):
         elif kind == "slow":
             self._slowly([_answer(b"200 OK", body_of(number))], 0.05)
         elif kind == "leave":
-            self._slowly([STREAM + _chunk(events[0]), *map(_chunk, events[1:])], 0.05)
+            self._on_and_on(STREAM + _chunk(events[0]), _chunk(events[1]))
         elif kind == "last":  # says that it closes, and does
             self._end(_answer(b"200 OK", body_of(number), b"Connection: close"))
         elif kind == "bad":
@@ -129,10 +129,14 @@ class Faulty(asyncio.Protocol):
                         loop.call_soon if every_s == 0 else lambda *a: loop.call_later(every_s, *a)
                     )
                     later(say, at + 1)
-                elif pieces[0].startswith(STREAM[:40]) and not pieces[-1].endswith(b"0\r\n\r\n"):
-                    self._transport.write(b"0\r\n\r\n")
 
         loop.call_later(every_s, say, 0)
+
+    def _on_and_on(self, piece: bytes, following: bytes) -> None:
+        """A stream that ends when its client leaves, however late that one comes to it."""
+        if not self._transport.is_closing():
+            self._transport.write(piece)
+            asyncio.get_running_loop().call_later(0.05, self._on_and_on, following, following)
 
 
 def _chunk(data: bytes) -> bytes:

@@ -61,7 +61,7 @@ GOOD: dict[str, list[Step]] = {
 @pytest.mark.parametrize("steps", GOOD.values(), ids=GOOD.keys())
 def test_an_answer_of_any_shape_comes_through_and_twice(steps: list[Step]) -> None:
     async def test() -> None:
-        async with one(steps) as (running, back_end):
+        async with one(steps, waits=Bounds()) as (running, back_end):
             for n in (1, 2):
                 found = await running.ask()
                 assert (found.status, found.whole, found.json) == (200, True, CHAT)

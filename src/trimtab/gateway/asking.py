@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from trimtab.gateway.outbound import Outbound
+from trimtab.gateway.outbound import Outbound, Pool
 from trimtab.gateway.routes import BackEnd
 
 MOST = 8 << 20  # bytes of an answer
@@ -39,7 +39,8 @@ class _Answer:
 async def ask(back_end: BackEnd, path: bytes, timeout_s: float, body: bytes | None = None) -> tuple[int, bytes]:
     """Status and body of GET `path`, or of POST with a JSON body. OSError or TimeoutError when there is no answer.
 
-    A connection of its own: one that waits in the pool may be closed already, which would look like a failure.
+    A connection of its own, which ends with the answer: one that waits in the pool may be closed already, which would
+    look like a failure, and one that came into the pool could be a request's before whoever asked goes on.
     """
     head = b"GET %b HTTP/1.1\r\n%b" if body is None else b"POST %b HTTP/1.1\r\n%bContent-Type: application/json\r\n"
     data = head % (path, back_end.fixed)
@@ -48,7 +49,7 @@ async def ask(back_end: BackEnd, path: bytes, timeout_s: float, body: bytes | No
     if body is not None:
         data += b"Content-Length: %d\r\n" % len(body)
     async with asyncio.timeout(timeout_s):
-        connection = await back_end.pool.dial(timeout_s)
+        connection = await Pool(back_end.address, keep=0).dial(timeout_s)
         answer = _Answer()
         try:
             connection.send(data + b"\r\n" + (body or b""), answer)

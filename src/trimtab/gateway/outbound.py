@@ -98,7 +98,7 @@ class Outbound(asyncio.Protocol):
         self.status, self.length = 0, -1
         self.used += 1
         if self._transport is None:  # lost since it was made
-            asyncio.get_running_loop().call_soon(receiver.answer_breaks, "the connection was lost")
+            asyncio.get_running_loop().call_soon(self._broken, "the connection was lost")
             return
         self._turn.write(self._transport, data)  # if it closes before, connection_lost tells the receiver
 
