@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,39 @@ def test_what_goes_wrong_is_counted_by_its_kind(knobs: Knobs, kinds: set[str]) -
 def test_an_empty_answer_is_no_answer() -> None:
     with pytest.raises(UpstreamError, match="short request"):
         run(Knobs(answer=(), finish_reason=None))
+
+
+def test_a_server_that_does_not_stream_is_measured_without_a_first_token() -> None:
+    found = run(Knobs(streams=False))
+    assert found.outcome.notes == {"not streamed": 12}
+    assert (found.summary.ttft, found.summary.itl) == (None, None)
+    assert found.summary.e2e is not None
+
+
+@pytest.mark.parametrize(
+    ("factor", "note"), [(0.2, "fewer tokens than chunks"), (3.0, "more tokens than asked")], ids=["fewer", "more"]
+)
+def test_a_usage_that_cannot_be_is_said(factor: float, note: str) -> None:
+    assert run(Knobs(usage_factor=factor)).outcome.notes == {note: 12}
+
+
+def test_completions_that_turn_empty_are_said() -> None:
+    found = run(Knobs(empty_after=8))
+    assert found.outcome.notes.get("no text", 0) >= 4
+
+
+def test_a_step_of_the_clock_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, began = time.time, time.monotonic()
+
+    def stepping() -> float:
+        return real() + (86_400 if int((time.monotonic() - began) * 20) % 2 else -3600)
+
+    monkeypatch.setattr(time, "time", stepping)
+    found = run(Knobs(), load=Load(rate=20, arrivals="constant", requests=12))
+    assert found.summary.finished == 12
+    assert all(0 < (r.e2e_s or 0) < 5 and 0 <= r.sent_s < 5 for r in found.outcome.rows)
+    assert all(-5 < look.at < 5 for look in found.outcome.looks)
+    assert list(found.outcome.looks) == sorted(found.outcome.looks, key=lambda look: look.at)
 
 
 def test_without_usage_the_chunks_are_counted_and_that_is_said() -> None:

@@ -50,6 +50,9 @@ class Knobs:
     answer: tuple[str, ...] = WORDS
     finish_reason: str | None = "length"
     usage: bool = True
+    usage_factor: float = 1.0  # it tells so many times the tokens that it sent
+    streams: bool = True  # it answers whole although a stream was asked for
+    empty_after: int = 0  # generations with text; those after it hold none
     fail_status: int = 0  # every generation answers with it
     fail_streams_above: int = 0  # more streams at once than this end with an error event
     hang_streams: bool = False
@@ -199,8 +202,9 @@ class FakeServer:
         if self.knobs.dies_after and self.seen.generations > self.knobs.dies_after:
             await self.die(request)
         counted = min(self.count(body), self.knobs.context - 20) if self.knobs.cuts_prompts else self.count(body)
-        usage = {"prompt_tokens": counted, "completion_tokens": len(self.knobs.answer)} if self.knobs.usage else None
-        if body.get("stream"):
+        told = round(len(self.knobs.answer) * self.knobs.usage_factor)
+        usage = {"prompt_tokens": counted, "completion_tokens": told} if self.knobs.usage else None
+        if body.get("stream") and self.knobs.streams:
             return StreamingResponse(self.stream(body, usage), media_type="text/event-stream")
         part = {"message": {"role": "assistant", "content": "".join(self.knobs.answer)}}
         choice = {"index": 0, **(part if "messages" in body else {"text": "".join(self.knobs.answer)})}
@@ -240,7 +244,8 @@ class FakeServer:
 
     async def events(self, body: dict[str, Any], usage: dict[str, int] | None) -> AsyncIterator[Any]:
         k = self.knobs
-        for at, word in enumerate(k.answer):
+        empty = k.empty_after and self.seen.generations > k.empty_after
+        for at, word in enumerate(() if empty else k.answer):
             part: dict[str, Any] = {"delta": {"content": word}} if "messages" in body else {"text": word}
             yield {"choices": [{"index": 0, **part, "finish_reason": None}]}
             await asyncio.sleep(0.01)

@@ -105,6 +105,18 @@ async def find_server(client: httpx2.AsyncClient, target: Target, timeouts: Time
     return Server(root, api, chosen, models, stated.context_tokens if stated else None)
 
 
+async def version_of(client: httpx2.AsyncClient, server: Server) -> str | None:
+    """The version that vLLM tells at /version; None of every other server."""
+    try:
+        async with asyncio.timeout(LIST_S):
+            response = await client.get(f"{server.root}/version")
+    except (TimeoutError, httpx2.TransportError, httpx2.DecodingError):
+        return None
+    value = decode(response.content) if response.status_code == 200 else None
+    found = value.get("version") if isinstance(value, dict) else None
+    return found[:80] if isinstance(found, str) else None
+
+
 async def settle(
     client: httpx2.AsyncClient, server: Server, prompt: str, output_tokens: int, timeouts: Timeouts
 ) -> tuple[Server, Exchange]:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from trimtab.bench.client import Timeouts, open_client
-from trimtab.bench.endpoint import Server, Target, check_target, find_server, settle
+from trimtab.bench.endpoint import Server, Target, check_target, find_server, settle, version_of
 from trimtab.bench.gauge import Gauge
 from trimtab.bench.load import Load, Shape, Wanted, draw
 from trimtab.bench.prompt import make_ruler
@@ -53,6 +53,7 @@ class Measured(msgspec.Struct, frozen=True):
     outcome: Outcome
     summary: Summary
     client_cpu_share: float  # of one core, over the run
+    engine: str | None = None  # vLLM's version, where the server tells one
 
 
 def measure(plan: Plan, progress: Progress | None = None) -> Measured:
@@ -81,6 +82,7 @@ async def _measure(plan: Plan, progress: Progress | None) -> Measured:
                 msg("{url} counts no tokens: neither /tokenize nor a usage in its answers", url=server.url),
                 hint=msg("Ask a server that tells the usage; lengths in tokens mean nothing without."),
             )
+        engine = await version_of(client, server)
         requests = await write(client, server, ruler, plan.shape, wanted, plan.seed)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     with Gauge(server.root, plan.target.api_key) as gauge:
@@ -93,7 +95,7 @@ async def _measure(plan: Plan, progress: Progress | None) -> Measured:
     used = (_cpu() - cpu) / max(time.perf_counter() - clock, 1e-9)
     open_loop = plan.load.rate is not None or any(w.at_s is not None for w in plan.trace)
     found = summary(outcome.rows, outcome.span_s, plan.targets, open_loop=open_loop)
-    return Measured(server.api, server.model, started, plan, ruler.exact, vllm, outcome, found, used)
+    return Measured(server.api, server.model, started, plan, ruler.exact, vllm, outcome, found, used, engine)
 
 
 def _wanted(plan: Plan, server: Server) -> list[Wanted]:

@@ -18,7 +18,7 @@ def lines(measured: Measured, version: str) -> Iterator[bytes]:
     head = {
         "kind": "run", "schema": SCHEMA, "trimtab": version, "url": measured.url, "model": measured.model,
         "started": measured.started, **plan_values(measured.plan), "exact_lengths": measured.exact_lengths,
-        "exact_output": measured.exact_output,
+        "exact_output": measured.exact_output, "engine": measured.engine,
     }  # fmt: skip
     yield _line(head)
     for row in measured.outcome.rows:
@@ -42,7 +42,7 @@ def look_values(look: Look) -> dict[str, Any]:
     """One look at the server's counters."""
     vitals = look.vitals
     names = ("running", "waiting", "kv_usage", "preemptions", "generated", "prompted", "hits", "queries")
-    return {"kind": "look", "at": look.at, **{name: getattr(vitals, name, None) for name in names}}
+    return {"kind": "look", "at_s": look.at, **{name: getattr(vitals, name, None) for name in names}}
 
 
 def summary_values(measured: Measured) -> dict[str, Any]:

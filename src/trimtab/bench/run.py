@@ -34,7 +34,10 @@ class Way(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a run. `span_s`: from the first request sent to the end of the last answer."""
+    """What came of a run. `span_s`: from the first request sent to the end of the last answer.
+
+    `looks` are at seconds after the start of the run.
+    """
 
     rows: tuple[Timed, ...]
     span_s: float
@@ -66,6 +69,10 @@ class _Run:
     @property
     def span_s(self) -> float:
         return self.ended - self._began
+
+    def placed(self, look: Look) -> Look:
+        """`look` at seconds after the start of the run; below zero while it warmed up."""
+        return Look(look.at - self._began, look.vitals)
 
     async def converse(self, conversation: Sequence[Sized], due_s: float | None, *, counted: bool = True) -> None:
         """Ask the turns of one conversation, each with the answers before it."""
@@ -112,6 +119,8 @@ class _Run:
             self._count("not streamed")
         if usage is None:
             self._count("no usage")
+        elif not answer.text and not sized.wanted.turn:
+            self._count("no text")
         elif usage.completion_tokens < len(answer.times) - 1 and answer.streamed:
             self._count("fewer tokens than chunks")
         elif usage.completion_tokens > sized.wanted.output_tokens:
@@ -155,7 +164,7 @@ async def run(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, state.stop.set)
-    looks: list[Look] = []
+    looks: list[Look] = []  # by perf_counter, which no step of the clock moves
     watching = asyncio.create_task(_watch(gauge, looks)) if gauge is not None else None
     try:
         warm, conversations = conversations[: load.warmup], conversations[load.warmup :]
@@ -167,6 +176,8 @@ async def run(
         stopping = asyncio.create_task(state.stop.wait())
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
         interrupted = not working.done()
+        if gauge is not None and not interrupted:
+            looks.append(await _look(gauge))  # a short run has a look at its end too
         for task in (working, stopping):
             task.cancel()
         with suppress(asyncio.CancelledError):
@@ -179,7 +190,8 @@ async def run(
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
     rows = tuple(sorted(state.rows, key=lambda r: r.id))
-    return Outcome(rows, state.span_s, tuple(looks), interrupted, state.notes)
+    seen = tuple(sorted((state.placed(one) for one in looks), key=lambda one: one.at))
+    return Outcome(rows, state.span_s, seen, interrupted, state.notes)
 
 
 async def _all(state: _Run, calls: Iterable[Any]) -> None:
@@ -217,5 +229,10 @@ async def _open(state: _Run, load: Load, conversations: Sequence[Sequence[Sized]
 
 async def _watch(gauge: Gauge, looks: list[Look]) -> None:
     while True:
-        looks.append(await asyncio.to_thread(gauge.look))
+        looks.append(await _look(gauge))
         await asyncio.sleep(LOOK_S)
+
+
+async def _look(gauge: Gauge) -> Look:
+    seen = await asyncio.to_thread(gauge.look)
+    return Look(time.perf_counter(), seen.vitals)

@@ -14,7 +14,7 @@ from trimtab.bench.measure import Measured, Plan, measure
 from trimtab.bench.rows import lines
 from trimtab.bench.stats import Targets
 from trimtab.bench.wire import Bounds
-from trimtab.cli import options
+from trimtab.cli import options, pages
 from trimtab.cli.format.bench import as_json, as_text
 from trimtab.cli.progress import drawn
 from trimtab.cli.settings import lang
@@ -44,9 +44,11 @@ def run(
     seed: options.Seed = 0,
     timeout: options.FirstTokenTimeout = 300.0,
     rows: options.RowsFile = None,
+    html: options.HtmlFile = None,
     json: options.AsJson = False,
 ) -> int:
     """Measure a running server: throughput, times to the first and between tokens, goodput."""
+    pages.ready(html)
     shape = Shape(read_lengths(input), read_lengths(output), prefix, prefixes, turns, images)
     load = _load(concurrency, rate, arrivals, requests, duration, warmup)
     trace = _trace(replay, shape, seed)
@@ -56,6 +58,10 @@ def run(
     if rows is not None:
         _write(rows, measured)
     print(as_json(measured) if json else as_text(measured, lang()))
+    if html is not None:
+        from trimtab.cli.format.bench_page import page_of
+
+        pages.write(html, page_of(measured, pages.command((key or "",)), __version__), lang())
     if measured.outcome.interrupted:
         return 130
     return 1 if measured.summary.failed or not measured.summary.finished else 0

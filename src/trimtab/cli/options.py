@@ -184,6 +184,9 @@ Goodput = Annotated[
 Warmup = Annotated[int, typer.Option("--warmup", min=0, help="Requests before the clock starts.")]
 Seed = Annotated[int, typer.Option("--seed", help="What lengths and arrivals are drawn from.")]
 RowsFile = Annotated[Path | None, typer.Option("--rows", help="Write every request and figure here, as JSON Lines.")]
+HtmlFile = Annotated[
+    Path | None, typer.Option("--html", help="Write a report with pictures here; needs the extra trimtab[report].")
+]
 KeyLabel = Annotated[str | None, typer.Option("--label", help="What the key is called.")]
 KeyOwner = Annotated[str | None, typer.Option("--owner", help="Whose key it is.")]
 KeyTags = Annotated[

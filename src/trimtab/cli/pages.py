@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from trimtab.bench import charts
 from trimtab.bench.page import Page, html
+from trimtab.engine.redaction import hide_secrets
 from trimtab.errors import HostError
 from trimtab.messages import msg
 
@@ -33,3 +37,8 @@ def write(path: Path, page: Page, lang: str) -> None:
             msg("cannot write {path}: {reason}", path=path, reason=error.strerror or error),
             hint=msg("Name a file in a directory that you may write."),
         ) from error
+
+
+def command(secrets: Iterable[str] = ()) -> str:
+    """The command that runs, as it was typed, without `secrets` and whatever looks like one."""
+    return hide_secrets(shlex.join(["trimtab", *sys.argv[1:]]), secrets)

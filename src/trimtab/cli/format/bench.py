@@ -18,6 +18,7 @@ _WIDTH = 110
 _NOTES = {
     "not streamed": msg("answers came whole, not as a stream: no time to the first token can be told"),
     "no usage": msg("answers without a usage: their chunks were counted as tokens"),
+    "no text": msg("answers without any text"),
     "fewer tokens than chunks": msg("answers whose usage counts fewer tokens than chunks came: the usage is wrong"),
     "more tokens than asked": msg("answers with more tokens than were asked for"),
     "prompt tokens differ": msg("answers whose usage counts another prompt than /tokenize did"),
@@ -41,7 +42,7 @@ def as_text(measured: Measured, lang: str) -> str:
     console = Console(file=out, width=_WIDTH, color_system=None, highlight=False)
     if measured.outcome.interrupted:
         console.print(msg("interrupted: the figures are of what was done until then").text(lang))
-    for line in _rates(measured):
+    for line in rates(measured):
         console.print(Text(line.text(lang)), soft_wrap=True)
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in (msg("ms"), msg("mean"), "p50", "p90", "p95", "p99", msg("most")):
@@ -49,14 +50,15 @@ def as_text(measured: Measured, lang: str) -> str:
     rows = (("TTFT", found.ttft), ("TPOT", found.tpot), ("ITL", found.itl), ("E2E", found.e2e), ("late", found.late))
     for name, values in rows:
         if values is not None:
-            table.add_row(name, *_cells(values))
+            table.add_row(name, *cells(values))
     console.print(table)
-    for line in _remarks(measured):
+    for line in remarks(measured):
         console.print(Text(line.text(lang)), soft_wrap=True)
     return out.getvalue().rstrip()
 
 
-def _rates(measured: Measured) -> list[Message]:
+def rates(measured: Measured) -> list[Message]:
+    """What was measured, then its rates, then what failed, was cut and was good."""
     found = measured.summary
     lines = [
         msg("{model} at {url}", model=measured.model, url=measured.url),
@@ -84,7 +86,8 @@ def _rates(measured: Measured) -> list[Message]:
     return lines
 
 
-def _remarks(measured: Measured) -> list[Message]:
+def remarks(measured: Measured) -> list[Message]:
+    """What to know about the figures."""
     lines = [msg("times are from sending to a chunk's arrival; TTFT is the first chunk that holds a choice")]
     server = server_values(measured.outcome.looks)
     if server is not None:
@@ -108,9 +111,10 @@ def _remarks(measured: Measured) -> list[Message]:
     return lines
 
 
-def _cells(values: Distribution) -> list[str]:
-    cells = [_cell(e) for e in (values.mean, values.p50, values.p90, values.p95, values.p99)]
-    return [*cells, f"{1000 * values.most:.1f}"]
+def cells(values: Distribution) -> list[str]:
+    """Mean, p50, p90, p95, p99 and the most, in ms."""
+    texts = [_cell(e) for e in (values.mean, values.p50, values.p90, values.p95, values.p99)]
+    return [*texts, f"{1000 * values.most:.1f}"]
 
 
 def _cell(estimate: Estimate) -> str:
