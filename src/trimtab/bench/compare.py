@@ -18,7 +18,7 @@ from trimtab.bench.comparing.judge import MAX_TOKENS, Judged, judge
 from trimtab.bench.comparing.prompts import Prompt
 from trimtab.bench.comparing.sides import Comparison, Price, Reply, Side
 from trimtab.bench.endpoint import Server, Target, check_target, find_server, settle, version_of
-from trimtab.bench.wire import Address, Answer, Bounds, address_of, send
+from trimtab.bench.wire import Answer, Bounds, address_of, send
 from trimtab.errors import UpstreamError
 from trimtab.messages import msg
 

@@ -72,7 +72,7 @@ async def judge(ask: Ask, number: str, question: str, a: str, b: str, mark: str)
 
 
 def read(answer: str | None) -> str | None:
-    """ "1", "2" or "tie" from a JSON object in the answer, behind whatever it thought aloud; None where that is not clear."""
+    """The winner, 1, 2 or tie, of a JSON object behind whatever was thought aloud; None where that is not clear."""
     if answer is None:
         return None
     text = re.sub(r"<think>.*?</think>", "", answer, flags=re.DOTALL)

@@ -63,7 +63,7 @@ def wilcoxon(differences: Sequence[float]) -> float:
     total = sum(ranks)
     extreme = min(positive, total - positive)
     if count <= _EXACT:
-        return min(1.0, 2 * _ways(ranks, extreme) / 2**count)
+        return min(1.0, _ways(ranks, extreme) / 2.0 ** (count - 1))
     spread = sqrt(sum(rank * rank for rank in ranks) / 4)  # of the sum of ranks with random signs
     return min(1.0, erfc(max(0.0, total / 2 - extreme - 1) / spread / sqrt(2)))
 
