@@ -32,6 +32,7 @@ class Case:
     env: dict[str, str] = field(default_factory=dict)
     prepare: Callable[[Path], None] = lambda model: None
     before: Callable[[], None] | None = None
+    starting: Callable[[Server], None] | None = None
     during: Callable[[Server], list[str]] | None = None
     shell: str = ""
     nobody: bool = False  # root without any of its privileges
@@ -88,6 +89,16 @@ def kill(name: str, number: int) -> Callable[[Server], list[str]]:
         first = chat(server)
         server.signal(name, number)
         return [first, server.ask("/v1/chat/completions", hello(), timeout=100), server.ask("/health", timeout=5)]
+
+    return act
+
+
+def kill_once_told(told: str, name: str, number: int) -> Callable[[Server], None]:
+    """A signal to one process as soon as the log of the start holds `told`."""
+
+    def act(server: Server) -> None:
+        if server.told(told):
+            server.signal(name, number)
 
     return act
 

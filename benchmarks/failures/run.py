@@ -75,6 +75,15 @@ class Server:
                 time.sleep(0.5)
         return False
 
+    def told(self, words: str) -> bool:
+        """Wait until the log holds `words`; False when the server ends or the case's time is over before."""
+        end = time.monotonic() + self.case.wait_s * self.patience
+        while time.monotonic() < end and self.process and self.process.poll() is None:
+            if words in self.log.read_text(errors="replace"):
+                return True
+            time.sleep(0.05)
+        return False
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
@@ -153,6 +162,8 @@ def make(case: Case, options: argparse.Namespace) -> dict[str, Any]:
     answers: list[str] = []
     try:
         server.start()
+        if case.starting:
+            case.starting(server)
         if case.during:
             answers = case.during(server) if server.ready() else ["not ready"]
             server.wait(case.settle_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import models as m
-from case import SERVED, TOOLS, asks, chat, hello, kill, serve
+from case import SERVED, TOOLS, asks, chat, hello, kill, kill_once_told, serve
 
 SERVING = (
     serve(
@@ -44,8 +44,7 @@ SERVING = (
         "killed-in-load",
         "killed-by-kernel",
         "SIGKILL to EngineCore while it starts",
-        shell='(sleep 22; pkill -9 -f "^VLLM::EngineCore" -s $$) & true',
-        wait_s=60,
+        starting=kill_once_told("Starting to load model", "VLLM::EngineCore", signal.SIGKILL),
     ),
     serve(
         "requests-refused",

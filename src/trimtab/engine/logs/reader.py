@@ -97,11 +97,8 @@ class _Reader:
                 number += 1
                 self._read(number, line)
             return
-        quiet = self._quiet
-        for at, line in enumerate(lines, number + 1):
-            if line and not line.startswith(quiet) and not _quiet_inside(line):
-                for due in self._repeats.due(at, line):
-                    self._read(*due)
+        for due in self._repeats.due(number + 1, lines, self._quiet):
+            self._read(*due)
 
     def _passed(self, chunk: bytes) -> int:
         """How many lines of the chunk need no reading: those of starts before the last KEPT_STARTS that it holds."""
@@ -192,8 +189,3 @@ class _Reader:
         tail = tuple(unwrap(line[:MOST_BYTES].decode("utf-8", "replace"))[0] for line in self._tail)
         entries = self._entries.finished()
         return Log(entries, facts, self._number, tail, tuple(self._accesses.values()), self._entries.cut)
-
-
-def _quiet_inside(line: bytes) -> bool:
-    """Whether INFO or DEBUG stands in the prefix, after a clock or a container's name."""
-    return line.find(b" INFO", 0, 160) >= 0 or line.find(b" DEBUG ", 0, 160) >= 0

@@ -34,6 +34,9 @@ PATTERNS = (
     r"Expecting (?:value|property name|'[,:]' delimiter))",
     r"cannot be set to True.{0,80}continue_final_message",
 )
+NULL = r"TypeError: '[<>]=?' not supported between instances of 'NoneType' and '(?:int|float)'"
+"""A field came as null, and this version compares it with a number."""
+SAMPLING = r"sampling_params\.py|in _verify_args"
 WEAK = (
     r"['\"]type['\"]: ?['\"](?:missing|\w+_type|\w+_parsing|greater_than\w*|less_than\w*|value_error|too_(?:short|"
     r"long)|enum|json_invalid)['\"]",
@@ -51,7 +54,7 @@ def _message() -> Message:
 
 def check(context: ClientContext) -> Iterator[Finding]:
     hit = context.said(*PATTERNS)
-    if hit is not None:
+    if hit is not None or ((hit := context.said(NULL)) is not None and context.said(SAMPLING)):
         yield context.finding(hit, _message(), LIKELY)
     elif hit := context.said(*WEAK):
         yield context.finding(hit, _message(), POSSIBLE)

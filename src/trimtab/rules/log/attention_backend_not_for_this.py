@@ -64,6 +64,7 @@ CHOSEN = (
     r"KV cache is not supported with (?P<with>MLA.{0,80})",
     r"No KV cache layout satisfies|attention backends share no supported KV cache block size",
     r"Invalid attention backend|(?:attention )?backend '?\w+'? (?:is|does) not support",
+    r"Cannot use FA version \d+ is not supported due to (?P<reason>.{0,300})",
     r"Requires compute capability of 8 or above|No valid MLA|Cannot use FLASH\w+ backend because",
 )
 KERNELS = (

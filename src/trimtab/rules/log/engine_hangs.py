@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trimtab.engine.logs import Phase
+from trimtab.engine.logs import EntryKind, Phase
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log.context import EVERYWHERE, LIKELY, POSSIBLE, Hit, LogContext
@@ -28,7 +28,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"Engine loop .*(?:hang|stuck)",
     ) or _late_and_dead(context)
     blocks = context.find(r"No available (?:shared memory broadcast )?block found in (?P<s>\d+) second", *EVERYWHERE)
-    block = next((b for b in blocks if hit or b.entry.phase is Phase.SERVING), None)
+    block = next((b for b in blocks if hit or _is_no_start(b)), None)
     if hit is None and block is None:
         return
     shown = [h for h in (hit, block) if h]
@@ -42,6 +42,12 @@ def check(context: LogContext) -> Iterator[Finding]:
         LIKELY if hit else POSSIBLE,
         severity=None if hit else Severity.WARNING,
     )
+
+
+def _is_no_start(block: Hit) -> bool:
+    """While a start works it says the same; before vLLM 0.12 as a warning, which alone in a text tells of no start."""
+    alone = block.entry.phase is None and block.entry.kind is EntryKind.WARNING
+    return alone or block.entry.phase is Phase.SERVING
 
 
 def _late_and_dead(context: LogContext) -> Hit | None:

@@ -16,11 +16,16 @@ from collections.abc import Iterator
 
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import SURE, LogContext
+from trimtab.rules.log.context import LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
+
+COMPILER = r"(?:triton|mlir|llvm)\S*\.(?:cpp|h):\d+: .{0,300}Assertion .{0,300} failed"
+"""Triton's compiler fails its own check: it has no code for this kernel on this card."""
 
 
 def check(context: LogContext) -> Iterator[Finding]:
+    if broken := context.first(COMPILER):
+        yield context.finding(broken, BROKEN, LIKELY)
     hit = context.first(
         r"Could not find nvcc|CUDA_HOME environment variable is not set|nvcc(?:'|:)? ?(?:not found|No such "
         r"file)|No such file or directory: '(?:\S*/)?(?:nvcc|gcc|g\+\+|cc|c\+\+|ninja|ptxas\S*)'",
@@ -49,6 +54,13 @@ def check(context: LogContext) -> Iterator[Finding]:
         ),
         SURE,
     )
+
+
+BROKEN = msg(
+    "Triton's compiler fails on a kernel for this card: take another attention backend, --enforce-eager, or the Triton "
+    "that this vLLM was released with",
+    zh="Triton 编译器无法为该显卡编译内核：请更换注意力后端、使用 --enforce-eager，或安装该 vLLM 发布时对应的 Triton",
+)
 
 
 RULE = Rule(

@@ -47,11 +47,14 @@ _FRAMES = (
     (Stage.SERVING, re.compile(r"execute_model|run_busy_loop|engine_step")),
 )
 _METHOD = re.compile(r"while processing method '?(\w+)|Error executing method '?(\w+)")
+_PROFILING = re.compile(r"sequence length used for profiling")
+"""A warning, and told by nothing but the profile run of a multimodal model."""
 _SAID = (
     (Stage.SERVING, re.compile(r"Application startup complete|Uvicorn running|Avg prompt throughput|HTTP/1\.\d\"")),
     (Stage.CAPTURE, re.compile(r"(?i)captur\w+ .*graphs?|CUDA graphs can take|PROFILER_ESTIMATE_CUDAGRAPHS")),
     (Stage.CAPTURE, re.compile(r"# \w+ blocks: |KV cache size: |Available KV cache|Maximum concurrency")),
     (Stage.PROFILE, re.compile(r"[Mm]odel loading took|Loading (?:model )?weights took|profile run|Dynamo bytecode")),
+    (Stage.PROFILE, _PROFILING),
     (Stage.LOADING, re.compile(r"Starting to load model|Loading model weights|checkpoint shards|Loading weights")),
 )
 _WARM_UP = re.compile(r"warming up (?:sampler|pooler)")
@@ -120,7 +123,7 @@ def _stage(context: LogContext, entry: Entry) -> Stage:
 
 def stage_before(context: LogContext, line: int, *, inclusive: bool = False) -> Stage:
     """What the log said last of its stages before a line; `inclusive`: or in the lines after it where none before."""
-    seen = [e for e in context.last_start if e.kind is not EntryKind.WARNING]
+    seen = [e for e in context.last_start if e.kind is not EntryKind.WARNING or _PROFILING.search(e.text)]
     for entry in reversed([e for e in seen if e.line < line]):
         for stage, pattern in _SAID:
             if pattern.search(entry.text):

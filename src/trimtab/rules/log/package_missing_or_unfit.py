@@ -26,6 +26,7 @@ SAYS = (
         r"ModuleNotFoundError: No module named '(?P<name>(?!vllm\.|transformers\.|fcntl|resource|uvloop|"
         r"ray\b)[\w.-]+)'"
     ),
+    r"type object '(?P<name>TokenizerInfo|\w*Grammar\w*)' has no attribute",
     r"'FieldInfo' object has no attribute '(?P<name>required)'",
     r"requires the following packages that were not found in your environment: (?P<name>[\w, .-]+?)\.? ",
     (

@@ -32,6 +32,7 @@ OWN = (
 """What quantisation methods of their own say."""
 KERNEL = (
     r"[Gg]roup size \(?(?P<block>\d+)\)? does not evenly divide the number of input features \(?(?P<share>\d+)"
+    r"|Invalid thread config: thread_"
     r"|BLOCK_SIZE_K // group_size must be one of|(?:K|N|K and N|[Oo]utput features \(\d+\)|last dimension \d+) must be "
     r"divisible by \S+"
 )

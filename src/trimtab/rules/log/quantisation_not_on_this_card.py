@@ -27,6 +27,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"(?P<method>Quantization scheme) is not supported for [', ]*the current GPU\. *(?:Min|Required) "
         r"capability: (?P<least>\d+)[.', ]*Current capability: (?P<has>\d+)",
         r"does not support (?P<method>NVFP4|MXFP\d|FP\d) quantization|[Pp]lease use (?:Blackwell|Hopper) GPUs",
+        r"(?P<method>\w+) quantized models? (?:is|are) only supported on GPUs?",
         r"type (?P<method>fp8\w+) not supported in this architecture",
         r"_scaled_mm.*only supported on|FP8 (?:computation|linear|Marlin)?.*requires? (?:compute "
         r")?capability|requires? compute capability (?:of )?(?:>= ?)?\d.*(?i:fp8|fp4|marlin|machete|cutlass)",

@@ -24,7 +24,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"Cannot provide a placement group(?: requiring (?P<count>\d+) GPUs)?",
-        r"Waiting for creating a placement group of specs for\b",
+        r"Waiting for creating a placement group of specs for\b|"
+        r"parallel size \(\d+\) exceeds available GPUs \((?:\d+)\)",
         r"No available node types can fulfill resource request|[Cc]urrent node has no (?:GPU|\w+) "
         r"available|You don't have enough GPUs available in a current node|Not enough resources to allocate|"
         r"Ray cluster status: \d+/\d+ nodes alive|Cluster is NOT ready|"
@@ -33,7 +34,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
     if hit is None or (context.facts.served and hit.entry.kind is EntryKind.NOTE):
         return
-    waits = hit.match[0].startswith("Waiting")
+    waits = hit.entry.kind in (EntryKind.NOTE, EntryKind.WARNING) or hit.match[0].startswith("Waiting")
     yield context.finding(
         hit,
         msg(

@@ -21,7 +21,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
     (
-        r"(?<!Mistral)\b(?!Mistral)\w*Tokeniz\w+'?(?: object)? has no attribute '?"
+        r"(?<!Mistral)\b(?!Mistral|TokenizerInfo)\w*Tokeniz\w+'?(?: object)? has no attribute '?"
         r"(?P<name>all_special_tokens_extended|(?!lower\b)[a-z]\w+)"
     ),
     (
@@ -34,7 +34,10 @@ SAYS = (
         r"torch_dtype|max_position_embeddings)\b"
     ),
 )
-HINTS = (r"Support for Transformers v4 is (?:removed|no longer)",)
+HINTS = (
+    r"Support for Transformers v4 is (?:removed|no longer)",
+    r"PreTrainedModel\.\w+\(\) got an unexpected keyword argument '(?P<name>\w+)'",
+)
 
 
 def check(context: LogContext) -> Iterator[Finding]:
