@@ -14,6 +14,7 @@ from tests.supervisor.fake import wait_for
 from trimtab.cli.format.history import History, history_text
 from trimtab.engine.flight import Moment
 from trimtab.engine.registry import ServerRecord
+from trimtab.messages import msg
 from trimtab.supervisor.history import Note, Start, Stay
 from trimtab.supervisor.recorder import FlightLog, read_flight
 
@@ -68,19 +69,27 @@ def test_a_crash_with_what_came_before_it(home: Path, model: Path, python: Path)
     (start,) = told["starts"]
     assert [stay["state"] for stay in start["stays"]] == ["starting", "loading", "compiling", "ready", "crashed"]
     assert start["before"]["minutes"][0]["waiting"] == 4
+    assert start["stays"][3]["reason"] == "answered with a token"
+    shown = subprocess.run(
+        [sys.executable, "-m", "trimtab", "history", name], env={**environment(home), "TRIMTAB_LANG": "zh"},
+        capture_output=True, text=True, timeout=60, check=False,
+    ).stdout  # fmt: skip
+    assert "answered with a token" not in shown
+    assert msg("the engine's process was started").text("zh") in shown
 
 
 def test_what_is_of_note_stands_among_the_states() -> None:
-    stays = (Stay("ready", 100.0, 50.0, "answered"), Stay("crashed", 150.0, 1.0, "was killed"),
-             Stay("backing_off", 151.0, 40.0, "starts again in 2 s"))  # fmt: skip
-    notes = (Note(120.0, "event", "the webhook at h answered 500"), Note(155.0, "cards", "held by process 12"),
-             Note(190.0, "cards", "free again after 37 s"))  # fmt: skip
+    stays = (Stay("ready", 100.0, 50.0, msg("answered")), Stay("crashed", 150.0, 1.0, msg("was killed")),
+             Stay("backing_off", 151.0, 40.0, msg("starts again in 2 s")))  # fmt: skip
+    notes = (Note(120.0, "event", msg("the webhook at h answered 500")), Note(155.0, "cards", msg("held by one")),
+             Note(190.0, "cards", msg("free again after {s:.0f} s", s=37.0)))  # fmt: skip
     server = ServerRecord(
         name="mine", state="backing_off", pid=1, pid_started=0.0, host="127.0.0.1", port=1, base_url=""
     )
     seen = History(server, (Start(1, 100.0, stays, {}, notes=notes),), {}, now=191.0)
     lines = [line.split()[1] for line in history_text(seen, "en").splitlines()[3:]]
     assert lines == ["ready", "event", "crashed", "backing_off", "cards", "cards"]
+    assert "37 秒后" in history_text(seen, "zh")
 
 
 def test_one_that_runs_needs_no_name(home: Path, model: Path, python: Path) -> None:

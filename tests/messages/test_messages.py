@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from trimtab.messages import msg
+import json
+
+from trimtab.messages import msg, packed, unpacked
 
 
 def test_english_is_the_template() -> None:
@@ -26,3 +28,20 @@ def test_braces_without_values_are_doubled() -> None:
 
 def test_an_empty_message_stays_empty_in_chinese() -> None:
     assert msg("").text("zh") == ""
+
+
+def test_a_message_comes_back_from_a_file_with_both_languages() -> None:
+    inner = msg("one", zh="一")
+    whole = msg("{inner} of {n:.1f}, {who!r}", zh="{n:.1f} 之 {inner}", inner=inner, n=2, who="x")
+    again = unpacked(json.loads(json.dumps(packed(whole))))
+    assert again is not None
+    for lang in ("en", "zh"):
+        assert again.text(lang) == whole.text(lang)
+
+
+def test_what_is_no_message_is_none() -> None:
+    for data in (
+        {}, {"template": "{n}"}, {"template": "{n:.1f}", "values": {"n": "x"}}, {"template": 7}, {"template": ""},
+        {"template": "a", "values": [1]}, {"template": "{", "values": {}}, {"template": "a", "zh": "{"},
+    ):  # fmt: skip
+        assert unpacked(data) is None, data

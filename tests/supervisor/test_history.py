@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trimtab.messages import msg
 from trimtab.supervisor.history import Change, Stay, starts
 from trimtab.supervisor.journal import Entry
 
@@ -36,7 +37,7 @@ LIFE = [
 def test_two_starts() -> None:
     first, second = starts(LIFE)
     assert (first.number, first.at, first.ready_after_s, first.returncode) == (1, 10.0, 20.0, -9)
-    assert first.stays[0] == Stay("starting", 10.0, 2.0, "because")
+    assert first.stays[0] == Stay("starting", 10.0, 2.0, msg("{line}", line="because"))
     assert [(stay.state, stay.seconds) for stay in first.stays] == [
         ("starting", 2.0), ("loading", 8.0), ("compiling", 10.0), ("ready", 70.0), ("degraded", 122.0),
         ("crashed", 0.0), ("stepping_back", 8.0),
@@ -45,8 +46,8 @@ def test_two_starts() -> None:
     assert first.end is not None
     assert (first.end.state, first.end.at) == ("crashed", 222.0)
     assert first.diagnosis is not None
-    assert first.diagnosis.cause == "the KV cache was too large"
-    assert first.change == Change(222.0, "max-num-seqs", "8", "4", "less KV")
+    assert str(first.diagnosis.cause) == "the KV cache was too large"
+    assert first.change == Change(222.0, "max-num-seqs", "8", "4", msg("{line}", line="less KV"))
     assert [note.what for note in first.notes] == ["signal"]
     assert first.served_s(1000.0) == 192.0
     assert (second.number, second.diagnosis, second.served_s(1000.0)) == (2, None, 60.0)

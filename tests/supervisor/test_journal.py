@@ -6,6 +6,7 @@ import os
 import resource
 from pathlib import Path
 
+from trimtab.messages import msg
 from trimtab.supervisor.journal import Journal, read_journal
 
 
@@ -79,3 +80,14 @@ def test_a_full_disk_delays_entries_and_loses_none(tmp_path: Path) -> None:
     assert [entry.state for entry in read_journal(tmp_path)] == ["starting", "loading", "ready"]
     journal.close()
     os.close(full)
+
+
+def test_a_reason_is_kept_in_english_and_for_readers_of_other_languages(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    cause = msg("{n} GiB are missing", zh="缺少 {n} GiB", n=3)
+    journal.append("diagnosis", reason=msg("given up: {cause}", zh="已放弃：{cause}", cause=cause))
+    journal.append("diagnosis", reason="{as it was told before}")
+    journal.close()
+    new, old = read_journal(tmp_path)
+    assert (new.reason, new.said.text("zh")) == ("given up: 3 GiB are missing", "已放弃：缺少 3 GiB")
+    assert (old.reason, old.said.text("zh")) == ("{as it was told before}", "{as it was told before}")

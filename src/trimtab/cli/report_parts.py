@@ -157,7 +157,7 @@ def _event(entry: Entry) -> str:
         day_and_time(entry.at),
         entry.what,
         entry.state,
-        entry.reason,
+        entry.said.text(lang()),
         _pairs(told) if entry.what != "launch" else "",
     )
     return "  ".join(word for word in words if word)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -49,6 +49,38 @@ class Message(msgspec.Struct, frozen=True):
 def msg(template: str, /, *, zh: str | None = None, **values: object) -> Message:
     """A message to be shown later. `template` is also the key of its translation: pass a literal."""
     return Message(template, MappingProxyType(values), zh)
+
+
+def packed(message: Message) -> dict[str, Any]:
+    """`message` as plain data for a file, so that who reads it later still chooses the language."""
+    shown: dict[str, Any] = {"template": message.template}
+    if message.values:
+        shown["values"] = {name: _plain(value) for name, value in message.values.items()}
+    if message.zh is not None:
+        shown["zh"] = message.zh
+    return shown
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Message):
+        return packed(value)
+    if isinstance(value, bool | int | float | None):
+        return value
+    return str(value)
+
+
+def unpacked(data: Mapping[str, Any]) -> Message | None:
+    """The message that `packed` made `data` of; None where it is none that can be shown."""
+    try:
+        values = {name: _unpacked(value) for name, value in data.get("values", {}).items()}
+        message = msg(data["template"], zh=data.get("zh"), **values)
+        return message if all(message.text(lang) for lang in LANGUAGES) else None
+    except (LookupError, ValueError, TypeError, AttributeError):  # cut, changed, or of another version
+        return None
+
+
+def _unpacked(value: Any) -> object:
+    return unpacked(value) or "" if isinstance(value, dict) else value
 
 
 def _translated(template: str, lang: str) -> str:

@@ -57,10 +57,10 @@ class Book:
         if not passing:
             self._stale = True
             self._write_record()
-        self._journal.append("state", state=state, previous=previous, reason=str(reason), data=data)
+        self._journal.append("state", state=state, previous=previous, reason=reason, data=data)
 
-    def append(self, what: str, **fields: Any) -> None:
-        self._journal.append(what, **fields)
+    def append(self, what: str, reason: Message | str = "", **fields: Any) -> None:
+        self._journal.append(what, reason, **fields)
 
     def catch_up(self) -> None:
         """Write what a full disk did not take before."""

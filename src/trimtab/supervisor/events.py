@@ -107,7 +107,7 @@ class Teller:
             return
         with suppress(HostError):  # the supervisor itself tells when its directory cannot be written
             journal = Journal(self._home)
-            journal.append(NOTE, reason=str(failed), data={"event": event["event"]})
+            journal.append(NOTE, reason=failed, data={"event": event["event"]})
             journal.close()
 
 

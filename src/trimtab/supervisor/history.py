@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.messages import Message
 from trimtab.supervisor.journal import Entry
 from trimtab.supervisor.states import State
 
@@ -21,14 +22,14 @@ class Stay(msgspec.Struct, frozen=True):
     state: str
     at: float  # seconds since the epoch
     seconds: float | None
-    reason: str
+    reason: Message
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A diagnosis of the journal: the cause in one sentence, and what else was written down with it."""
+    """A diagnosis of the journal: the cause in one sentence, None where it is not known, and what is kept with it."""
 
     at: float
-    cause: str
+    cause: Message | None
     data: Mapping[str, Any]
 
 
@@ -39,7 +40,7 @@ class Change(msgspec.Struct, frozen=True):
     flag: str
     before: str | None
     after: str | None
-    why: str
+    why: Message
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -47,7 +48,7 @@ class Note(msgspec.Struct, frozen=True):
 
     at: float
     what: str
-    text: str
+    text: Message
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -112,9 +113,9 @@ def _start(number: int, entries: list[Entry], next_at: float | None) -> Start:
         at=entries[0].at,
         stays=tuple(_stay(states, place, next_at) for place in range(len(states))),
         numbers=numbers,
-        diagnosis=next((Found(e.at, e.reason, e.data) for e in reversed(entries) if e.what == "diagnosis"), None),
+        diagnosis=next((_found(e) for e in reversed(entries) if e.what == "diagnosis"), None),
         change=next((_change(e) for e in reversed(entries) if e.what == "step"), None),
-        notes=tuple(Note(e.at, e.what, e.reason) for e in entries if e.what not in _KNOWN),
+        notes=tuple(Note(e.at, e.what, e.said) for e in entries if e.what not in _KNOWN),
         returncode=next((e.data.get("returncode") for e in entries if e.what == "exited"), None),
     )
 
@@ -128,9 +129,13 @@ def _stay(states: list[Entry], place: int, next_at: float | None) -> Stay:
     until = states[place + 1].at if place + 1 < len(states) else None
     if until is None and next_at is not None and entry.state not in ENDS:
         until = next_at  # its supervisor died without a word
-    return Stay(entry.state, entry.at, max(0.0, until - entry.at) if until is not None else None, entry.reason)
+    return Stay(entry.state, entry.at, max(0.0, until - entry.at) if until is not None else None, entry.said)
+
+
+def _found(entry: Entry) -> Found:
+    return Found(entry.at, entry.said if entry.reason else None, entry.data)
 
 
 def _change(entry: Entry) -> Change:
     data = entry.data
-    return Change(entry.at, str(data.get("flag", "")), data.get("before"), data.get("after"), entry.reason)
+    return Change(entry.at, str(data.get("flag", "")), data.get("before"), data.get("after"), entry.said)

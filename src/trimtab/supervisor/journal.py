@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from trimtab.errors import HostError
-from trimtab.messages import Message, msg
+from trimtab.messages import Message, msg, packed, unpacked
 
 FILE = "journal.jsonl"
 SERVING, LAUNCH, STEP, PLAN = "serving", "launch", "step", "plan"
@@ -51,8 +51,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     what: str
     state: str = ""
     previous: str = ""
-    reason: str = ""
+    reason: str = ""  # in English
+    told: dict[str, Any] = {}  # the same as a template with values, for a reader of another language
     data: dict[str, Any] = {}
+
+    @property
+    def said(self) -> Message:
+        """The reason, to be shown in the reader's language."""
+        return unpacked(self.told) or msg("{line}", line=self.reason)
 
 
 class Journal:
@@ -76,9 +82,10 @@ class Journal:
         """Whether entries wait for room on the disk."""
         return bool(self._unwritten)
 
-    def append(self, what: str, **fields: Any) -> Entry:
+    def append(self, what: str, reason: Message | str = "", **fields: Any) -> Entry:
         """Write one entry and force it to the disk."""
-        entry = Entry(at=time.time(), what=what, **fields)
+        told = packed(reason) if isinstance(reason, Message) else {}
+        entry = Entry(at=time.time(), what=what, reason=str(reason), told=told, **fields)
         self._unwritten += msgspec.json.encode(entry) + b"\n"
         self.catch_up()
         return entry

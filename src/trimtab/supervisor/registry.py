@@ -209,7 +209,7 @@ def _checked(state_dir: Path, record: ServerRecord) -> ServerRecord:
 
 def _end(state_dir: Path, record: ServerRecord, state: State, reason: Message) -> ServerRecord:
     journal = Journal(directory(state_dir, record.name))
-    journal.append("state", state=state, previous=record.state, reason=str(reason))
+    journal.append("state", state=state, previous=record.state, reason=reason)
     journal.close()
     ended = msgspec.structs.replace(record, state=state, reason=str(reason))
     write(state_dir, ended)

@@ -201,7 +201,7 @@ class _Supervision:
         except HostError as error:
             if self._memory.starts == 0:
                 raise
-            self._book.append("unwritten", reason=str(error.message))
+            self._book.append("unwritten", reason=error.message)
             self._call.observer(Unwritten(error.message))
 
     def _catch_up(self) -> None:
@@ -266,7 +266,7 @@ class _Supervision:
             case AskToEnd() if engine is not None:
                 engine.ask_to_end()
             case Kill(reason) if engine is not None:
-                self._book.append("signal", reason=str(reason), data={"signal": "SIGKILL"})
+                self._book.append("signal", reason=reason, data={"signal": "SIGKILL"})
                 engine.kill()
             case Examine():
                 self._in_thread("examine", self._examine)
@@ -297,7 +297,7 @@ class _Supervision:
         self._argv = step.argv
         self._memory.steps += (step,)
         data = {"flag": step.flag, "before": step.before, "after": step.after, "argv": step.argv}
-        self._book.append(STEP, reason=str(step.why), data=data)
+        self._book.append(STEP, reason=step.why, data=data)
 
     def _hear(self, line: str) -> None:
         """In the output thread: keep what may explain a failure, pass on what tells something."""
@@ -342,20 +342,20 @@ class _Supervision:
         data = {"errors": found.errors, "permanent": found.permanent, **found.data}
         if found.suggestion is not None:
             data["suggestion"] = str(found.suggestion)
-        self._book.append("diagnosis", reason=str(cause or ""), data=data)
+        self._book.append("diagnosis", reason=cause or "", data=data)
         self._handle(Examined(found.permanent, found.step.why if found.step is not None else None, cause))
 
     def _settled(self, note: Message | None, now: float) -> None:
         """Write down who holds the cards, once as long as it stays the same, and how long they were waited for."""
-        memory, said = self._memory, str(note or "")
+        memory, said = self._memory, note
         if note is None and memory.settling_at is not None:
             waited_s, memory.settling_at = now - memory.settling_at, None
-            said = str(msg("free again after {s:.0f} s", s=waited_s)) if waited_s >= WAIT_TOLD_S else ""
-        if note is not None and said != memory.taken:
+            said = msg("free again after {s:.0f} s", s=waited_s) if waited_s >= WAIT_TOLD_S else None
+        if note is not None and str(note) != memory.taken:
             self._call.observer(StillTaken(note))
-        if said and said != memory.taken:
+        if said is not None and str(said) != memory.taken:
             self._book.append("cards", reason=said)
-        memory.taken = said if note is not None else ""
+        memory.taken = str(note) if note is not None else ""
 
     def _settle(self) -> None:
         try:

@@ -72,10 +72,21 @@ def history_json(history: History, lang: str) -> str:
 
 
 def _start_json(start: Start, before: Before | None, lang: str) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(start)
+    shown: dict[str, Any] = {name: _builtins(getattr(start, name), lang) for name in start.__struct_fields__}
     shown["ready_after_s"] = start.ready_after_s
     shown["before"] = before_json(before, lang) if before is not None else None
     return shown
+
+
+def _builtins(value: object, lang: str) -> Any:
+    """Plain data, with messages as text in `lang`."""
+    if isinstance(value, Message):
+        return value.text(lang)
+    if isinstance(value, tuple):
+        return [_builtins(one, lang) for one in value]
+    if isinstance(value, msgspec.Struct):
+        return {name: _builtins(getattr(value, name), lang) for name in value.__struct_fields__}
+    return value
 
 
 def _served(history: History) -> float:
@@ -105,25 +116,28 @@ def _start_lines(start: Start, history: History, lang: str) -> Iterator[str]:
     stays: tuple[Stay | Note, ...] = start.stays
     for seen in merge(stays, start.notes, key=lambda seen: seen.at):  # each in its order, also after a clock step
         if isinstance(seen, Note):
-            yield f"{clock(seen.at)}  {seen.what:<15} {'':>8}  {seen.text}"
+            yield f"{clock(seen.at)}  {seen.what:<15} {'':>8}  {seen.text.text(lang)}".rstrip()
             continue
-        yield _stay_line(seen, history)
+        yield _stay_line(seen, history, lang)
         if seen.state == "ready" and start.numbers:
             yield "            " + "; ".join(_numbers(start, lang))
-    if start.diagnosis is not None and start.diagnosis.cause:
+    if start.diagnosis is not None and start.diagnosis.cause is not None:
         yield msg("cause: {cause}", cause=start.diagnosis.cause).text(lang)
     if start.change is not None:
         change = start.change
-        words = {"flag": change.flag, "before": change.before or "-", "after": change.after or "-", "why": change.why}
-        yield msg("changed: {flag} from {before} to {after}: {why}", **words).text(lang)
+        before, after = change.before or "-", change.after or "-"
+        yield msg(
+            "changed: {flag} from {before} to {after}: {why}",
+            flag=change.flag, before=before, after=after, why=change.why,
+        ).text(lang)  # fmt: skip
 
 
-def _stay_line(stay: Stay, history: History) -> str:
+def _stay_line(stay: Stay, history: History, lang: str) -> str:
     seconds = stay.seconds
     if seconds is None and history.record.state == stay.state and stay is history.starts[-1].stays[-1]:
         seconds = max(0.0, history.now - stay.at)
     shown = duration(seconds) if seconds is not None and stay.state not in ENDS else ""
-    return f"{clock(stay.at)}  {stay.state:<15} {shown:>8}  {stay.reason}".rstrip()
+    return f"{clock(stay.at)}  {stay.state:<15} {shown:>8}  {stay.reason.text(lang)}".rstrip()
 
 
 def _numbers(start: Start, lang: str) -> Iterator[str]:
