@@ -337,3 +337,56 @@ def test_a_proxy_of_the_environment_that_cannot_reach_the_server() -> None:
         assert causes(asked(f"{root}/v1", http_proxy=proxy, no_proxy="127.0.0.1")) == []
         assert causes(asked(f"{root}/v1", http_proxy=proxy, NO_PROXY="*")) == []
         assert causes(asked(f"{root}/v1", https_proxy=proxy)) == []
+
+
+def found(evidence: Evidence) -> list[tuple[str, str]]:
+    return [(f.rule.name, str(f.message)) for f in judge_endpoint(evidence).findings if f.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize(
+    "body",
+    ['{"error":"upstream failed"}', '{"error":{"message":"upstream failed"}}', '{"code":500,"msg":"upstream failed"}'],
+)
+def test_an_error_under_200_is_told_with_its_text(body: str) -> None:
+    with answering(vllm(Reply(200, body), events(CHUNK, END))) as url:  # type: ignore[arg-type]
+        seen = asked(f"{url}/v1")
+    ((name, text),) = found(seen)
+    assert name == "answer-without-choices"
+    assert "upstream failed" in text
+    chat = seen.answer("chat")
+    assert chat is not None
+    assert "upstream failed" in chat.quoted
+
+
+def test_an_error_inside_a_stream_is_no_cut() -> None:
+    broken = {"error": {"message": "EngineCore encountered an issue", "code": 500}}
+    with answering(vllm(GOOD, events(CHUNK, broken))) as url:  # type: ignore[arg-type]
+        told = found(asked(f"{url}/v1"))
+    assert "stream-cut" not in [name for name, _ in told]
+    assert any("EngineCore encountered an issue" in text or name == "engine-dead-behind-server" for name, text in told)
+    odd = {"error": {"message": "the moon is full"}}
+    with answering(vllm(GOOD, events(CHUNK, odd))) as url:  # type: ignore[arg-type]
+        ((name, text),) = found(asked(f"{url}/v1"))
+    assert (name, "the moon is full" in text, "stream" in text) == ("answer-without-choices", True, True)
+
+
+def test_json_in_place_of_a_stream_is_told() -> None:
+    def answer(method: str, path: str, headers: Mapping[str, str], body: str) -> Reply:
+        if '"stream":true' in body.replace(" ", ""):
+            return Reply(200, '{"error":"no streams here"}')
+        return vllm(GOOD)(method, path, headers, body)  # type: ignore[operator, no-any-return]
+
+    with answering(answer) as url:
+        ((name, text),) = found(asked(f"{url}/v1"))
+    assert name == "answer-without-choices"
+    assert "no streams here" in text
+
+
+@pytest.mark.parametrize("key", [None, "sk-right"])
+def test_a_password_that_a_proxy_asks_for_is_no_api_key(key: str | None) -> None:
+    refused = Reply(401, "<html>401</html>", "text/html", {"WWW-Authenticate": 'Basic realm="models"'})
+    with answering(lambda *_: refused) as url:
+        (name, text), *_ = found(asked(f"{url}/v1", key))
+    assert name == "key-in-another-header"
+    assert "user name and a password (HTTP Basic)" in text
+    assert "--api-key" not in text

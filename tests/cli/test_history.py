@@ -7,7 +7,12 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
+
+import httpx2
+import psutil
 
 from tests.cli.test_up import clear, environment, record, running
 from tests.supervisor.fake import wait_for
@@ -121,3 +126,39 @@ def test_the_doctor_shows_them_too(home: Path, model: Path, python: Path) -> Non
     assert re.search(r"^  minute .*running", shown.stdout, re.MULTILINE)
     told = json.loads(subprocess.run([*words, "--json"], **run).stdout)  # type: ignore[call-overload]
     assert told["before"]["minutes"][0]["waiting"] == 4
+
+
+def test_a_hang_that_no_log_tells_is_told_by_the_doctor_and_the_report(home: Path, model: Path, python: Path) -> None:
+    words = (str(model), "--engine-python", str(python), "--no-verify", "--hang-timeout", "3")
+    with running(home, *words, knobs="--core --token-s 0.01") as child:
+        seen = wait_for(lambda: record(home, "ready"))
+        core = wait_for(lambda: psutil.Process(seen.engine_pid).children())[0]
+        core.suspend()
+        asked = threading.Thread(target=ask, args=(seen,), daemon=True)
+        asked.start()
+        again = wait_for(lambda: (r := record(home, "ready")) and r.restarts == 1 and r)
+        words = (sys.executable, "-m", "trimtab")
+        run = {"env": environment(home), "capture_output": True, "text": True, "timeout": 60, "check": False}
+        told = subprocess.run([*words, "doctor", seen.name], **run)  # type: ignore[call-overload]
+        as_json = subprocess.run([*words, "doctor", seen.name, "--json"], **run)  # type: ignore[call-overload]
+        report = subprocess.run([*words, "report", seen.name], **run)  # type: ignore[call-overload]
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=30)
+    assert again.engine_pid != seen.engine_pid
+    assert told.returncode == as_json.returncode == 1
+    assert "its log tells no failure, its journal does: crashed at" in told.stdout
+    assert "answers at /health, but gave no token within 2 s" in told.stdout
+    assert json.loads(as_json.stdout)["ended"]["state"] == "crashed"
+    assert "its journal does: crashed at" in report.stdout
+    assert {"engine.log", "engine.log.1"} <= set(report.stdout.splitlines())
+    after = subprocess.run([*words, "doctor", seen.name], **run)  # type: ignore[call-overload]
+    assert after.returncode == 0, "ended as asked since"
+
+
+def ask(server: ServerRecord) -> None:
+    body = {"model": server.models[0], "max_tokens": 1, "messages": []}
+    with suppress(httpx2.HTTPError):
+        httpx2.post(
+            f"{server.base_url}/chat/completions", json=body, headers={"Authorization": f"Bearer {server.api_key}"},
+            timeout=60,
+        )  # fmt: skip

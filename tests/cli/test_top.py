@@ -41,7 +41,7 @@ def test_what_an_old_version_does_not_tell_is_said(home: Path) -> None:
     with serving(V0_2.replace("running 0.0", "running 2.0")) as server:
         done = top(home, server.url, "--every", "0.1")
         told = json.loads(top(home, server.url, "--once", "--json", "--every", "0.1").stdout)
-    assert "not told by this server: tokens, prefix hits, preemptions" in done.stdout
+    assert "not told by this server: waiting, tokens, prompt tokens, prefix hits, preemptions" in done.stdout
     assert "whether its KV cache limits it is not known" in done.stdout
     assert (told["preemptions"], told["tokens_s"], told["reading"]["kind"]) == (None, None, "unknown")
     assert told["missing"] == ["tokens", "prefix hits", "preemptions"]
@@ -50,7 +50,7 @@ def test_what_an_old_version_does_not_tell_is_said(home: Path) -> None:
 def test_what_is_not_told_is_named_in_chinese(home: Path) -> None:
     with serving(V0_2.replace("running 0.0", "running 2.0")) as server:
         done = top(home, "--lang", "zh", server.url, "--every", "0.1")
-    assert "此服务器未提供：token 数, 前缀命中, 抢占" in done.stdout
+    assert "此服务器未提供：等待, token 数, 提示 token, 前缀命中, 抢占" in done.stdout
 
 
 def test_not_vllm_is_no_ok(home: Path) -> None:

@@ -98,6 +98,19 @@ def test_serves_until_interrupted_and_leaves_nothing(home: Path, model: Path, py
     assert record(home, "stopped")
 
 
+def test_a_server_that_is_asked_to_stop_is_not_verified_to_the_end(home: Path, model: Path, python: Path) -> None:
+    words = (str(model), "--engine-python", str(python), "--drain", "1")
+    with running(home, *words, knobs="--core --token-s 3") as child:
+        assert child.stderr is not None
+        assert any("one_request" in line for line in child.stderr)  # it is being verified
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    assert "not verified to the end: the server was asked to stop" in err
+    assert "no_oom" not in out + err
+    assert "serving" not in err
+
+
 def test_a_closed_terminal_does_not_end_what_nohup_started(home: Path, model: Path, python: Path) -> None:
     argv = ["nohup", sys.executable, "-m", "trimtab", "up", str(model), "--engine-python", str(python), "--no-verify"]
     child = subprocess.Popen(argv, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -106,7 +106,7 @@ def test_a_version_that_does_not_tell_is_not_called_fine() -> None:
     kind, text = said(replace(old, generated=900), first=old)
     assert kind is Kind.UNKNOWN
     assert "does not tell KV use, preemptions" in text
-    assert missing(old) == ("KV use", "prefix hits", "preemptions")
+    assert missing(old) == ("KV use", "prompt tokens", "prefix hits", "preemptions")
     assert missing(CALM) == missing(None) == ()
     nothing_moves = Vitals(running=2, waiting=0, kv_usage=0.3)
     assert said(nothing_moves, first=nothing_moves)[0] is Kind.UNKNOWN

@@ -41,6 +41,13 @@ def test_what_prints_does_not_come_between(capfd: pytest.CaptureFixture[str]) ->
     assert capfd.readouterr().err == "said\n"
 
 
+def test_who_asked_may_end_it_early() -> None:
+    began = time.monotonic()
+    with pytest.raises(ChildProcessError, match="ended with exit code -9"):
+        call_apart("time:sleep", 60, begun=lambda end: end())
+    assert time.monotonic() - began < 20
+
+
 def test_what_takes_too_long_is_ended() -> None:
     began = time.monotonic()
     with pytest.raises(TimeoutError, match="time:sleep was not done after 1 s"):

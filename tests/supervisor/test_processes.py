@@ -146,6 +146,9 @@ def test_ps_says_what_it_leaves_out(home: Path) -> None:
         told = trimtab(*words)
         assert told.returncode == 0
         assert "other is of another version of Trimtab: Object missing required field" in told.stderr
+    (left_out,) = json.loads(trimtab("ps", "--json").stdout)["unreadable"]
+    assert left_out["name"] == "other"
+    assert "Object missing required field" in left_out["reason"]
 
 
 def test_ps_logs_and_down(home: Path) -> None:

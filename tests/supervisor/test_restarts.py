@@ -323,7 +323,7 @@ def test_a_wait_for_the_cards_is_written_down(tmp_path: Path) -> None:
     again(run, 3)
     assert run.end().state is State.STOPPED
     assert len([entry for entry in entries(run) if entry.what == "cards"]) == 3
-    assert [note.text for start in starts(entries(run)) for note in start.notes] == waited
+    assert [str(note.text) for start in starts(entries(run)) for note in start.notes] == waited
 
 
 def test_stop_while_backing_off(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_a_hung_core_is_noticed_although_health_answers(tmp_path: Path, running:
     core_of(run).suspend()
     again(run, 2)
     told = next(entry.reason for entry in entries(run) if entry.state == "crashed")
-    assert told.startswith("health answers, but no token came within 0 s")
+    assert told.startswith("answers at /health, but gave no token within 0 s")
     assert states(run).count("degraded") == 1
     assert run.end().state is State.STOPPED
     if request is not None:

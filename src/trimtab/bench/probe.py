@@ -160,8 +160,7 @@ class _Probe:
     async def _stream(self, client: httpx2.AsyncClient) -> None:
         """One short streamed answer: in how many pieces its events come, and whether it comes to its end."""
         url, began = f"{self.url}/chat/completions", time.perf_counter()
-        parser, lumps, events, first = EventStream(), 0, 0, None
-        text, finish, trouble, detail, status, kind, who = "", None, None, "", None, "", ""
+        got, trouble, detail, status, kind, who = _Streamed(), None, "", None, "", ""
         try:
             async with (
                 asyncio.timeout(self.asked.bound_s),
@@ -169,21 +168,14 @@ class _Probe:
             ):
                 status, kind, who = response.status_code, response.headers.get("content-type", ""), _who(response)
                 async for piece in response.aiter_bytes():
-                    found = parser.feed(piece)
-                    lumps += bool(found)
-                    for event in found:
-                        events += 1
-                        first = first if first is not None else time.perf_counter() - began
-                        delta = read_delta(decode(event.data)) if event.data != DONE else None
-                        text += delta.text if delta else ""
-                        finish = (delta.finish_reason if delta else None) or finish
+                    got.take(piece)
         except (httpx2.TransportError, httpx2.DecodingError, TimeoutError) as error:
             trouble, detail = _why_no_answer(error)
             trouble = Trouble.CUT if status == 200 and trouble is Trouble.CLOSED else trouble
         self._note(Answer(
             step="stream", url=url, method="POST", status=None if trouble else status, kind=kind, server=who,
-            trouble=trouble, detail=detail, seconds=time.perf_counter() - began, first_s=first, events=events,
-            lumps=lumps, text=text, finish_reason=finish,
+            trouble=trouble, detail=detail, seconds=time.perf_counter() - began, first_s=got.first_s,
+            events=got.events, lumps=got.lumps, text=got.text, finish_reason=got.finish_reason, body=got.body,
         ))  # fmt: skip
 
     async def _get(self, client: httpx2.AsyncClient, step: str, url: str) -> Answer:
@@ -212,7 +204,8 @@ class _Probe:
         return self._note(Answer(
             step=step, url=url, method=method, status=response.status_code,
             kind=response.headers.get("content-type", ""), server=_who(response),
-            location=response.headers.get("location", ""), body=_shown(read, step),
+            location=response.headers.get("location", ""), asks=response.headers.get("www-authenticate", ""),
+            body=_shown(read, step),
             seconds=time.perf_counter() - began,
         ))  # fmt: skip
 
@@ -256,6 +249,38 @@ class _Probe:
     def _note(self, answer: Answer) -> Answer:
         self.answers.append(answer)
         return answer
+
+
+@dataclass
+class _Streamed:
+    """A streamed answer while it comes: its text, and what stands in place of it, an error or something else."""
+
+    began: float = field(default_factory=time.perf_counter)
+    parser: EventStream = field(default_factory=EventStream)
+    raw: bytes = b""  # the beginning
+    error: str = ""  # the event that tells one
+    lumps: int = 0
+    events: int = 0
+    first_s: float | None = None
+    text: str = ""
+    finish_reason: str | None = None
+
+    def take(self, piece: bytes) -> None:
+        self.raw = (self.raw + piece)[:MOST_BODY]
+        found = self.parser.feed(piece)
+        self.lumps += bool(found)
+        for event in found:
+            self.events += 1
+            self.first_s = self.first_s if self.first_s is not None else time.perf_counter() - self.began
+            delta = read_delta(decode(event.data)) if event.data != DONE else None
+            if delta is not None:
+                self.text += delta.text
+                self.finish_reason = delta.finish_reason or self.finish_reason
+                self.error = self.error or (event.data[:MOST_BODY] if delta.fault is not None else "")
+
+    @property
+    def body(self) -> str:
+        return self.error if self.events else self.raw.decode("utf-8", errors="replace")
 
 
 async def _drop(writer: asyncio.StreamWriter) -> None:

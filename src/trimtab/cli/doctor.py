@@ -23,16 +23,19 @@ from trimtab.rules.runner import Selection
 
 if TYPE_CHECKING:
     from trimtab.engine.before import Before
+    from trimtab.engine.registry import ServerRecord
     from trimtab.facts.gpu import GpuSet
+    from trimtab.supervisor.history import Stay
 
 
-class _Case(msgspec.Struct, frozen=True):
+class Case(msgspec.Struct, frozen=True):
     """A log, its name as it is shown, and what is known beside it."""
 
     log: Log
     name: str
     facts: DoctorFacts
-    before: Before | None = None  # the minutes before its last start crashed, as the flight recorder saw them
+    before: Before | None = None  # the minutes before its last crash, as the flight recorder saw them
+    ended: Stay | None = None  # how it last ended unasked, as its supervisor saw it
 
 
 def run(
@@ -58,20 +61,21 @@ def run(
     known = [*rule_registry.rules(Subject.LOG), *rule_registry.rules(Subject.CLIENT)] if select or ignore else []
     selection = Selection(_codes(select), _codes(ignore)).checked(known)
     found = diagnose(case.log, case.facts, selection)
-    if not found.report.findings:
+    if not found.report.findings and case.ended is None:
         _require_engine(case)
     if json:
         from trimtab.cli.format.doctor import as_json
 
-        print(as_json(found, case.log, case.name, lang(), case.before), end="")
+        print(as_json(found, case.log, case.name, lang(), case.before, case.ended), end="")
     else:
         from trimtab.cli.format.doctor import as_text
 
-        print(as_text(found, case.log, case.name, lang(), colour=sys.stdout.isatty(), before=case.before), end="")
-    return int(found.report.worst() is Severity.ERROR)
+        colour = sys.stdout.isatty()
+        print(as_text(found, case.log, case.name, lang(), colour=colour, before=case.before, ended=case.ended), end="")
+    return int(found.report.worst() is Severity.ERROR or case.ended is not None)
 
 
-def _require_engine(case: _Case) -> None:
+def _require_engine(case: Case) -> None:
     """UsageError where nothing tells of an engine: an empty or a foreign text is not a healthy log."""
     if not case.log.of_an_engine:
         raise UsageError(
@@ -80,7 +84,7 @@ def _require_engine(case: _Case) -> None:
         )
 
 
-def _case(subject: str | None, exit_status: int | None, facts: DoctorFacts) -> _Case:
+def _case(subject: str | None, exit_status: int | None, facts: DoctorFacts) -> Case:
     """`-` is standard input; a file is a log; any other word is a server's name, none the newest server."""
     if subject is not None and not subject.strip():
         raise UsageError(
@@ -94,18 +98,16 @@ def _case(subject: str | None, exit_status: int | None, facts: DoctorFacts) -> _
                 hint=msg("Name a log file: trimtab doctor server.log", zh="请指定日志文件：trimtab doctor server.log"),
             )
         log = read_log(chunks(sys.stdin.buffer), exit_status)
-        return _Case(log, "-", facts)
+        return Case(log, "-", facts)
     if subject is not None and not Path(subject).exists():
         refuse_address(subject)
     if subject is not None and ("/" in subject or Path(subject).exists()):
         log = read_file(Path(subject), exit_status)
-        return _Case(log, subject, facts)
+        return Case(log, subject, facts)
     return _server(subject, exit_status, facts)
 
 
-def _server(name: str | None, exit_status: int | None, facts: DoctorFacts) -> _Case:
-    """A server of this host, with the command and the version that its record tells."""
-    from trimtab.cli.history import history_of
+def _server(name: str | None, exit_status: int | None, facts: DoctorFacts) -> Case:
     from trimtab.supervisor import registry
 
     known = registry.records(dirs().state)
@@ -114,19 +116,31 @@ def _server(name: str | None, exit_status: int | None, facts: DoctorFacts) -> _C
             msg("there is no server"), hint=msg("Name a log file: trimtab doctor server.log, or - for stdin.")
         )
     record = registry.find(dirs().state, name) if name is not None else known[0]
+    return case_of(record, exit_status, facts)
+
+
+def case_of(record: ServerRecord, exit_status: int | None, facts: DoctorFacts) -> Case:
+    """A server of this host, with the command and the version that its record tells, and what its journal holds."""
+    from trimtab.cli.history import history_of
+    from trimtab.supervisor import registry
+    from trimtab.supervisor.history import failed_last
+
     if facts.vllm is None:
         facts = msgspec.structs.replace(facts, vllm=record.engine_version or None)
     facts = msgspec.structs.replace(facts, command=LaunchCommand.from_argv(record.argv))
-    last = history_of(record, 1)
-    if exit_status is None and last.starts and last.starts[0].end is not None:
-        exit_status = last.starts[0].returncode
-    before = next(iter(last.before.values()), None)
+    past = history_of(record, registry.LOG_FILES)
+    if exit_status is None and past.starts and past.starts[-1].end is not None:
+        exit_status = past.starts[-1].returncode
+    failed = failed_last(past.starts)
+    before = past.before.get(failed.number) if failed is not None else None
+    ended = failed.end if failed is not None else None
     file = Path(record.log)
     log = read_file(file, exit_status)
     older = _older_failure(file, log, facts)
     if older is None:
-        return _Case(log, record.name, facts, before)
-    return _Case(read_file(file, exit_status, after=older), f"{record.name} ({older.name}, {file.name})", facts, before)
+        return Case(log, record.name, facts, before, ended)
+    both = read_file(file, exit_status, after=older)
+    return Case(both, f"{record.name} ({older.name}, {file.name})", facts, before, ended)
 
 
 def _older_failure(file: Path, log: Log, facts: DoctorFacts) -> Path | None:

@@ -16,9 +16,10 @@ def run(ended: options.EndedToo = False, json: options.AsJson = False) -> int:
     """List the servers that Trimtab runs on this host."""
     state = dirs().state
     found = registry.records(state) if ended else registry.live(state)
-    for name, why in registry.unreadable(state).items():
+    unreadable = registry.unreadable(state)
+    for name, why in unreadable.items():
         print(_of_another_version(name, why).text(language()), file=sys.stderr)
-    print(ps_json(found) if json else ps_text(found, time.time(), language()))
+    print(ps_json(found, unreadable) if json else ps_text(found, time.time(), language()))
     return 0
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 
 from trimtab import __version__
-from trimtab.cli.diagnosis import diagnosis_of
+from trimtab.cli.diagnosis import model_of
+from trimtab.cli.doctor import case_of
 from trimtab.cli.format.before import before_text
 from trimtab.cli.format.budget import as_text as budget_text
-from trimtab.cli.format.doctor import finding_text
+from trimtab.cli.format.doctor import as_text
 from trimtab.cli.format.history import day_and_time, history_text
 from trimtab.cli.format.report import Section, listed, quoted
 from trimtab.cli.history import before_crash, history_of
@@ -26,11 +27,14 @@ from trimtab.errors import TrimtabError
 from trimtab.facts.probe.gpus import read_gpus
 from trimtab.facts.probe.host import read_host
 from trimtab.messages import Message, msg
+from trimtab.rules.doctor import DoctorFacts, diagnose
 from trimtab.supervisor import registry
+from trimtab.supervisor.history import failed_last
 from trimtab.supervisor.journal import PLAN, Entry, read_journal
 from trimtab.supervisor.logfile import tail
+from trimtab.supervisor.rotation import aside
 
-STARTS, EVENTS, FINDINGS = 3, 40, 3
+STARTS, EVENTS = 3, 40
 _LINE = 2000  # longer lines of a log are cut
 _GIB = 2**30
 
@@ -78,11 +82,9 @@ def _before(heading: Message, record: ServerRecord) -> Section:
 
 
 def _diagnosis(heading: Message, record: ServerRecord) -> Section:
-    found = diagnosis_of(Path(record.log), LaunchCommand.from_argv(record.argv), vllm=record.engine_version or None)
-    shown = [finding_text(one, found.command, lang()) for one in found.report.findings[:FINDINGS]]
-    if not shown:
-        return _told(heading, msg("the log shows no cause of a failure"))
-    return quoted(heading, "\n".join(shown))
+    """As `trimtab doctor NAME` says it: of the newest start, or of the one that failed before it."""
+    case = case_of(record, None, DoctorFacts(model_of=model_of))
+    return quoted(heading, as_text(diagnose(case.log, case.facts), case.log, case.name, lang(), ended=case.ended))
 
 
 def _versions(heading: Message, record: ServerRecord) -> Section:
@@ -172,9 +174,18 @@ def _journal(record: ServerRecord) -> list[Entry]:
 
 
 def _log(heading: Message, record: ServerRecord, lines: int) -> Section:
-    found, _ = tail(Path(record.log), lines)
+    """Of the newest start, and of the one before where that failed: its log was set aside when this one began."""
+    file = Path(record.log)
+    past = history_of(record, STARTS).starts
+    failed = failed_last(past)
+    former = [aside(file, 1)] if failed is not None and failed is not past[-1] and aside(file, 1).exists() else []
+    return Section(heading, tuple(block for one in (*former, file) for block in _end_of(one, lines)))
+
+
+def _end_of(file: Path, lines: int) -> tuple[tuple[str, str | None], tuple[str, str | None]]:
+    found, _ = tail(file, lines)
     shown = found.decode("utf-8", "replace").replace("\r", "\n").splitlines()
-    return quoted(heading, "\n".join(_cut(line) for line in shown if line.strip()))
+    return (file.name, None), ("\n".join(_cut(line) for line in shown if line.strip()), "")
 
 
 def _cut(line: str) -> str:

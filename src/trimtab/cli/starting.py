@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -40,6 +40,8 @@ class Starting:
         self._show: Observer | None = None
         self._phase = msg("")
         self._end: StateChanged | None = None
+        self._ending = False
+        self._end_check: Callable[[], None] = lambda: None
 
     def __enter__(self) -> Self:
         return self
@@ -49,6 +51,9 @@ class Starting:
 
     def seen(self, event: Event) -> None:
         """Draw a change of state, and progress within one."""
+        if isinstance(event, StateChanged) and event.state is State.DRAINING:
+            self._ending = True
+            self._end_check()
         with suppress(OSError):  # a terminal that is gone, a pipe that broke, a full disk: none of them ends a server
             self._draw_event(event)
 
@@ -88,6 +93,8 @@ class Starting:
         found = None
         if self._check and (start.number == 0 or start.step is not None):
             found = self._verified(record, self._context if start.step is None else None)  # a step may have changed it
+        if self._ending:
+            return found
         if start.number == 0:
             shown = self.gateway.shown(record) if self.gateway is not None else record
             print(serving.connection(shown, self._lang), flush=True)
@@ -98,12 +105,21 @@ class Starting:
         """In a process of its own, so that what it loads does not stay here; should that break, the server goes on."""
         asked = (record.base_url, record.api_key, record.models[0], context, CONCURRENCY, record.log, self._lang)
         try:
-            table, passed = call_apart("trimtab.cli.verify:judged", *asked)
+            table, passed = call_apart("trimtab.cli.verify:judged", *asked, begun=self._unless_ending)
         except OSError as error:
+            if self._ending:
+                self._say(msg("not verified to the end: the server was asked to stop"))
+                return None
             self._say(msg("not verified: {why}", why=error))
             return None
         print(table, flush=True)
         return {"verified": passed}
+
+    def _unless_ending(self, end: Callable[[], None]) -> None:
+        """Whoever asks a server to stop does not wait for its verification, nor would that judge anything."""
+        self._end_check = end
+        if self._ending:
+            end()
 
     def _tell_end(self, event: StateChanged) -> None:
         """How the engine ended; where it is not started again, the error that ends the verb says so."""
@@ -113,7 +129,7 @@ class Starting:
         state, reason = self._end.state.replace("_", " "), self._end.reason
         self._say(
             msg("{state}: the engine {reason}: {cause}", state=state, reason=reason, cause=cause)
-            if cause
+            if cause is not None and str(cause) != str(reason)
             else msg("{state}: the engine {reason}", state=state, reason=reason)
         )
 

@@ -102,14 +102,27 @@ def rates(looks: Sequence[Look]) -> Rates:
     )
 
 
+UNTOLD = {
+    "waiting": msg("waiting"),
+    "KV use": msg("KV use"),
+    "tokens": msg("tokens"),
+    "prompt tokens": msg("prompt tokens"),
+    "prefix hits": msg("prefix hits"),
+    "preemptions": msg("preemptions"),
+}
+"""Names of what `missing` names, as they are shown."""
+
+
 def missing(vitals: Vitals | None) -> tuple[str, ...]:
     """What this server's counters do not tell, in the words of the screen."""
     if vitals is None:
         return ()
     hits = vitals.hit_rate if vitals.queries is None else vitals.queries
     told = {
+        "waiting": vitals.waiting,
         "KV use": vitals.kv_usage,
         "tokens": vitals.generated,
+        "prompt tokens": vitals.prompted,
         "prefix hits": hits,
         "preemptions": vitals.preemptions,
     }
@@ -238,8 +251,9 @@ def _fine(now: Vitals, seen: Rates, slots: Slots) -> Reading:
     """Nothing limits it, as far as it tells; where it does not tell, that is said."""
     untold = [name for name in ("KV use", "preemptions") if name in missing(now)]
     if untold:
+        names = msg("{first}, {second}", first=UNTOLD[untold[0]], second=UNTOLD[untold[-1]])
         text = msg("{n} run; this server does not tell {names}, so whether its KV cache limits it is not known",
-                   n=now.running, names=", ".join(untold))  # fmt: skip
+                   n=now.running, names=names if len(untold) > 1 else UNTOLD[untold[0]])  # fmt: skip
         return Reading(Kind.UNKNOWN, text)
     if not now.running:
         return Reading(Kind.FINE, msg("fine: no request runs now"))

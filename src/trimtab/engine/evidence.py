@@ -7,6 +7,8 @@ from enum import StrEnum
 import msgspec
 
 MOST_BODY = 2000
+COMPLETIONS = ("chat", "stream", "tools")
+"""Steps that ask for a completion."""
 
 
 class Trouble(StrEnum):
@@ -30,8 +32,8 @@ class Trouble(StrEnum):
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `step` names it: "connect", "health", "version", "models", "chat", "stream", "tools", ...
 
-    `body` is cut; `first_s` and `lumps` are of a stream: seconds to its first event, and how many network reads it
-    came in, of `events` in all.
+    `body` is cut; of a stream it is the event that tells an error, or what came in place of events. `first_s` and
+    `lumps` are of a stream: seconds to its first event, and how many network reads it came in, of `events` in all.
     """
 
     step: str
@@ -41,6 +43,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""  # content type
     server: str = ""  # what the headers say answers
     location: str = ""
+    asks: str = ""  # WWW-Authenticate: how the server wants to be told who asks
     body: str = ""
     trouble: Trouble | None = None
     detail: str = ""
@@ -60,9 +63,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     def quoted(self) -> str:
         """As evidence, in one line."""
         came = str(self.status) if self.status is not None else f"{self.trouble}: {self.detail}".rstrip(": ")
-        body = " ".join(self.body.split())
-        shown = f": {body[:157]}..." if len(body) > 160 else f": {body}" if body and not self.ok else ""
-        return f"{self.step}: {self.method} {self.url} -> {came}{shown}"
+        asks = f", {self.asks}" if self.asks else ""
+        body = " ".join(self.body.split()) if self.failed else ""
+        shown = f": {body[:157]}..." if len(body) > 160 else f": {body}" if body else ""
+        return f"{self.step}: {self.method} {self.url} -> {came}{asks}{shown}"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is no success, or one whose body holds an error or no completion at all."""
+        return not self.ok or (self.step in COMPLETIONS and bool(self.body) and '"choices"' not in self.body)
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):

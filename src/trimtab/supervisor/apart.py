@@ -12,6 +12,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -22,23 +23,31 @@ PR_SET_PDEATHSIG = 1
 _RETURNED, _RAISED = "returned", "raised"
 
 
-def call_apart(name: str, *arguments: object, bound_s: float | None = None) -> Any:
+def _alone(end: Callable[[], None]) -> None:
+    """Nobody ends it early."""
+
+
+def call_apart(
+    name: str, *arguments: object, bound_s: float | None = None, begun: Callable[[Callable[[], None]], None] = _alone
+) -> Any:
     """What the function `name` ("module:function") returns, or the TrimtabError it raises.
 
     ChildProcessError when the process broke, TimeoutError when it was not done after `bound_s`. Its stderr is ours; it
-    ends with the thread that asks.
+    ends with the thread that asks. `begun` is given what ends it early.
     """
     argv = [sys.executable, "-P", "-m", "trimtab.supervisor.apart", str(os.getpid())]
     asked = _packed((name, arguments))
-    try:
-        done = subprocess.run(
-            argv, input=asked, stdout=subprocess.PIPE, timeout=bound_s, check=False, start_new_session=True
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(f"{name} was not done after {bound_s:.0f} s") from error
-    if done.returncode != 0:
-        raise ChildProcessError(f"{name} ended with exit code {done.returncode}")
-    how, *what = pickle.loads(done.stdout)
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as child:
+        try:
+            begun(child.kill)
+            answer, _ = child.communicate(asked, timeout=bound_s)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"{name} was not done after {bound_s:.0f} s") from error
+        finally:
+            child.kill()
+    if child.returncode != 0:
+        raise ChildProcessError(f"{name} ended with exit code {child.returncode}")
+    how, *what = pickle.loads(answer)
     if how == _RAISED:
         kind, message, hint = what
         raise kind(message, hint=hint)

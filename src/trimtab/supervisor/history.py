@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -96,6 +96,14 @@ def starts(entries: Iterable[Entry]) -> list[Start]:
         groups[-1].append(entry)
     groups = [group for group in groups if any(entry.what == "state" for entry in group)]
     return [_start(number, group, _next_at(groups, number)) for number, group in enumerate(groups, 1)]
+
+
+def failed_last(starts: Sequence[Start]) -> Start | None:
+    """The newest start that ended unasked; None where the newest of all ended as asked, or none failed."""
+    for start in reversed(starts):
+        if start.end is not None:
+            return start if start.end.state in CRASHES else None
+    return None
 
 
 def _next_at(groups: list[list[Entry]], number: int) -> float | None:

@@ -172,7 +172,7 @@ def failure(outcome: Outcome) -> EngineError:
     cause = outcome.diagnosis.told
     if outcome.state is State.GIVEN_UP:
         said = msg("{name} {began}: {reason}", name=outcome.name, began=what, reason=outcome.reason)
-    elif cause:
+    elif cause is not None and str(cause) != str(outcome.reason):
         said = msg(
             "{name} {began}: the engine {reason}: {cause}",
             name=outcome.name,

@@ -132,7 +132,7 @@ class Watch:
         seen = self._seen()
         if answer is Token.AWAITED and not self._over.is_set() and not _moved(self._last, seen):
             reason = msg(
-                "health answers, but no token came within {s:.0f} s and nothing moved for {still:.0f} s",
+                "answers at /health, but gave no token within {s:.0f} s, and nothing moved for {still:.0f} s",
                 s=self._pace.token_s,
                 still=time.monotonic() - self._moved_at,
             )

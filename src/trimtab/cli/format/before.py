@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from trimtab.cli.format.columns import columns
 from trimtab.messages import Message, msg
 
 if TYPE_CHECKING:
@@ -38,9 +39,11 @@ def before_text(before: Before, lang: str) -> list[str]:
     ]
     if not before.minutes:
         return []
-    widths = [max(map(len, column)) for column in shown]
+    widths = [max(map(columns, column)) for column in shown]
     rows = zip(*shown, strict=True)
-    lines = ("  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True)) for row in rows)
+    lines = (
+        "  ".join(" " * (width - columns(word)) + word for word, width in zip(row, widths, strict=True)) for row in rows
+    )
     return [line.rstrip() for line in lines]
 
 

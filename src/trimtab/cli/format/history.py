@@ -121,8 +121,8 @@ def _start_lines(start: Start, history: History, lang: str) -> Iterator[str]:
         yield _stay_line(seen, history, lang)
         if seen.state == "ready" and start.numbers:
             yield "            " + "; ".join(_numbers(start, lang))
-    if start.diagnosis is not None and start.diagnosis.cause is not None:
-        yield msg("cause: {cause}", cause=start.diagnosis.cause).text(lang)
+    if (cause := _cause(start)) is not None:
+        yield msg("cause: {cause}", cause=cause).text(lang)
     if start.change is not None:
         change = start.change
         before, after = change.before or "-", change.after or "-"
@@ -130,6 +130,12 @@ def _start_lines(start: Start, history: History, lang: str) -> Iterator[str]:
             "changed: {flag} from {before} to {after}: {why}",
             flag=change.flag, before=before, after=after, why=change.why,
         ).text(lang)  # fmt: skip
+
+
+def _cause(start: Start) -> Message | None:
+    """What was found, where the state does not say the same already."""
+    cause = start.diagnosis.cause if start.diagnosis is not None else None
+    return None if cause is None or any(str(cause) == str(stay.reason) for stay in start.stays) else cause
 
 
 def _stay_line(stay: Stay, history: History, lang: str) -> str:

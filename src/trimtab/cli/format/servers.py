@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -37,9 +37,11 @@ def ps_text(records: Sequence[ServerRecord], now: float, lang: str) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
-def ps_json(records: Sequence[ServerRecord]) -> str:
-    """The records, without their keys."""
-    return _json({"schema": "trimtab.ps/1", "servers": [public(record) for record in records]})
+def ps_json(records: Sequence[ServerRecord], unreadable: Mapping[str, str]) -> str:
+    """The records, without their keys; `unreadable` are names of servers of another version, and why."""
+    left_out = [{"name": name, "reason": why} for name, why in unreadable.items()]
+    shown = {"schema": "trimtab.ps/1", "servers": [public(record) for record in records], "unreadable": left_out}
+    return _json(shown)
 
 
 def age(seconds: float) -> str:

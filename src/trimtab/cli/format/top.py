@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from trimtab.cli.format.columns import columns, padded
 from trimtab.cli.format.history import clock
-from trimtab.engine.bottleneck import Look, Rates, Reading, Slots, missing
+from trimtab.engine.bottleneck import UNTOLD, Look, Rates, Reading, Slots, missing
 from trimtab.engine.flight import MemoryUsed
 from trimtab.engine.vitals import Vitals
 from trimtab.messages import msg
@@ -35,23 +36,15 @@ def frame_text(frame: Frame, lang: str) -> list[str]:
     head = f"{frame.name}  {frame.url}  {frame.version and f'vLLM {frame.version}'}  {clock(frame.look.at)}"
     lines = [" ".join(head.split(" ")).rstrip(), ""]
     rows = list(_rows(frame, lang))
-    width = max(len(label) for label, _ in rows)
-    lines += [f"{label.ljust(width)}  {value}".rstrip() for label, value in rows]
+    width = max(columns(label) for label, _ in rows)
+    lines += [f"{padded(label, width)}  {value}".rstrip() for label, value in rows]
     if untold := missing(frame.look.vitals):
         lines.append(
-            msg("not told by this server: {names}", names=", ".join(_UNTOLD[name].text(lang) for name in untold)).text(
+            msg("not told by this server: {names}", names=", ".join(UNTOLD[name].text(lang) for name in untold)).text(
                 lang
             )
         )
     return [*lines, "", frame.reading.text.text(lang)]
-
-
-_UNTOLD = {
-    "KV use": msg("KV use"),
-    "tokens": msg("tokens"),
-    "prefix hits": msg("prefix hits"),
-    "preemptions": msg("preemptions"),
-}
 
 
 def frame_json(frame: Frame, lang: str) -> str:

@@ -43,13 +43,32 @@ def _message() -> Message:
     )
 
 
+def _error_inside(text: str, *, streamed: bool) -> Message:
+    if streamed:
+        return msg(
+            "the stream was answered with 200 and then told an error in place of its text: {text}",
+            zh="流式回答以 200 开始，随后给出的不是文本而是错误：{text}",
+            text=text,
+        )
+    return msg(
+        "the reply says 200 and is no completion: {text}; a client reads it as one, and fails at `choices`",
+        zh="返回状态为 200，却不是补全结果：{text}；客户端把它当作补全结果，于是在 `choices` 处失败",
+        text=text,
+    )
+
+
 def check(context: ClientContext) -> Iterator[Finding]:
-    hit = context.said(*PATTERNS)
-    chat = context.answer("chat")
-    if hit is not None and not context.probed:
-        yield context.finding(hit, _message(), POSSIBLE)
-    elif chat is not None and chat.ok and '"choices"' not in chat.body and chat.kind.startswith("application/json"):
-        yield context.finding(chat, _message(), LIKELY)
+    if not context.probed:
+        hit = context.said(*PATTERNS)
+        if hit is not None:
+            yield context.finding(hit, _message(), POSSIBLE)
+        return
+    for step in ("chat", "stream"):
+        answer, fault = context.answer(step), context.fault(step)
+        if answer is None or fault is None or not answer.ok or fault.html:
+            continue
+        yield context.finding(answer, _error_inside(fault.message, streamed=answer.events > 0), LIKELY)
+        return
 
 
 RULE = Rule(

@@ -42,7 +42,7 @@ def _refused(context: ClientContext) -> Answer | None:
     """The request that keeps a client from being served: the answer itself before what leads to it."""
     chat, stream = context.answer("chat"), context.answer("stream")
     if chat is not None and chat.ok:
-        return stream if stream is not None and not stream.ok else None
+        return stream if stream is not None and stream.failed else None
     before = (chat, *(context.answer(step) for step in ("models", "root", "connect")))
     return next((answer for answer in before if answer is not None and not answer.ok), None)
 

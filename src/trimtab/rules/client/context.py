@@ -67,7 +67,7 @@ class ClientContext(msgspec.Struct, frozen=True, dict=True):
     def statements(self) -> tuple[Statement, ...]:
         """The lines, or what each answer said that is no success and that a client would get."""
         return self.lines or tuple(
-            _of(answer) for answer in self.evidence.answers if not answer.ok and answer.step not in BESIDE
+            _of(answer) for answer in self.evidence.answers if answer.failed and answer.step not in BESIDE
         )
 
     @cached_property
@@ -107,10 +107,16 @@ class ClientContext(msgspec.Struct, frozen=True, dict=True):
         """The first request without an answer for one of these reasons."""
         return next((a for a in self.evidence.answers if a.trouble in troubles), None)
 
+    @property
+    def basic(self) -> Answer | None:
+        """The first request that was refused with the demand for a user name and a password (HTTP Basic)."""
+        refused = (a for a in self.evidence.answers if a.status == 401 and a.asks.lower().startswith("basic"))
+        return next(refused, None)
+
     def fault(self, step: str) -> ApiFault | None:
         """The error body of a step that was answered with one."""
         answer = self.answer(step)
-        if answer is None or answer.status is None or answer.ok:
+        if answer is None or answer.status is None or not answer.failed:
             return None
         return read_fault(answer.status, answer.body.encode())
 

@@ -1,11 +1,12 @@
 """The key comes in a header that the server does not read.
 
 What it does: looks for x-api-key, api-key and an Authorization without Bearer beside a 401, and tries the other
-    header itself.
+    header itself; and for a demand of user name and password (WWW-Authenticate: Basic).
 Why it matters: vLLM reads Authorization: Bearer KEY alone; Anthropic's clients send x-api-key, Azure's api-key, and
     some send the bare key.
 How to fix: choose the client's "OpenAI-compatible" provider; for Claude Code set ANTHROPIC_AUTH_TOKEN, which is
-    sent as Bearer, instead of ANTHROPIC_API_KEY.
+    sent as Bearer, instead of ANTHROPIC_API_KEY. A proxy's own password and a key cannot both come: they take the
+    same header.
 When to ignore: behind a gateway that translates the header.
 Sources: vllm/entrypoints/serve/middleware/authenticate.py, vLLM 0.33; Anthropic API reference (x-api-key); Azure
     OpenAI reference (api-key).
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trimtab.messages import msg
+from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.client.context import SURE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
@@ -27,8 +28,20 @@ PATTERNS = (
 )
 
 
+def _basic() -> Message:
+    return msg(
+        "what answers asks for a user name and a password (HTTP Basic), as a proxy before the server does, and not "
+        "for an API key: take that demand out of the proxy, or ask the server itself; both need the same header",
+        zh="应答方要求用户名和密码（HTTP Basic），通常是服务器前面的代理，而不是 API 密钥："
+        "请去掉代理上的该要求，或直接访问服务器；两者使用同一个请求头",
+    )
+
+
 def check(context: ClientContext) -> Iterator[Finding]:
     if context.probed:
+        if context.basic is not None:
+            yield context.finding(context.basic, _basic(), SURE)
+            return
         other = context.answer("other header")
         if other is not None and other.ok and context.evidence.key is not None:
             yield context.finding(
@@ -73,8 +86,16 @@ RULE = Rule(
         Example(
             "curl -H 'Authorization: sk-local' http://127.0.0.1:8000/v1/models\nError: 401 Unauthorized\n",
         ),
+        Example(
+            '{"url": "http://127.0.0.1:8000/v1", "answers": [{"step": "models", "url": '
+            '"http://127.0.0.1:8000/v1/models", "status": 401, "asks": "Basic realm=models"}]}\n',
+        ),
     ),
     good=(
+        Example(
+            '{"url": "http://127.0.0.1:8000/v1", "answers": [{"step": "models", "url": '
+            '"http://127.0.0.1:8000/v1/models", "status": 401, "asks": "Bearer"}]}\n',
+        ),
         Example(
             "> Authorization: Bearer sk-local\n< HTTP/1.1 401 Unauthorized\n",
         ),

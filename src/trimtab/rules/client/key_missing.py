@@ -42,7 +42,7 @@ def _message() -> Message:
 def check(context: ClientContext) -> Iterator[Finding]:
     if context.probed:
         refused = next((a for a in context.evidence.answers if a.status == 401), None)
-        if refused is not None and context.evidence.key is None:
+        if refused is not None and context.evidence.key is None and context.basic is None:
             yield context.finding(refused, _message(), SURE)
         return
     hit = context.said(*PATTERNS)

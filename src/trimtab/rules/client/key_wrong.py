@@ -47,7 +47,7 @@ def check(context: ClientContext) -> Iterator[Finding]:
         sound = evidence.key is not None and not (
             evidence.key.has_blank or evidence.key.has_quotes or evidence.key.has_scheme
         )
-        if refused is not None and sound and not _another_header_serves(context):
+        if refused is not None and sound and context.basic is None and not _another_header_serves(context):
             yield context.finding(refused, _message(), SURE)
         return
     hit = context.said(*PATTERNS)

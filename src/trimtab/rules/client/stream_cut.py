@@ -55,7 +55,7 @@ def check(context: ClientContext) -> Iterator[Finding]:
     if cut is not None:
         empty = cut.step == "root" and cut.trouble is Trouble.CLOSED
         yield context.finding(cut, _silent() if empty else _message(), SURE if cut.trouble is Trouble.CUT else LIKELY)
-    elif stream is not None and stream.ok and stream.events and stream.finish_reason is None:
+    elif stream is not None and stream.ok and not stream.failed and stream.events and stream.finish_reason is None:
         yield context.finding(stream, _message(), LIKELY)
     elif hit := context.said(*PATTERNS):
         yield context.finding(hit, _message(), LIKELY)
