@@ -155,6 +155,22 @@ def test_a_hang_that_no_log_tells_is_told_by_the_doctor_and_the_report(home: Pat
     assert after.returncode == 0, "ended as asked since"
 
 
+def test_what_the_supervisor_killed_was_not_killed_from_outside(home: Path, model: Path, python: Path) -> None:
+    words = (str(model), "--engine-python", str(python), "--no-verify", "--hang-timeout", "3", "--no-restart")
+    with running(home, *words, knobs="--core --token-s 0.01 --ignore-term") as child:
+        seen = wait_for(lambda: record(home, "ready"))
+        wait_for(lambda: psutil.Process(seen.engine_pid).children())[0].suspend()
+        threading.Thread(target=ask, args=(seen,), daemon=True).start()
+        child.communicate(timeout=60)
+    told = subprocess.run(
+        [sys.executable, "-m", "trimtab", "doctor", seen.name], env=environment(home), capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert "crashed at" in told.stdout
+    assert "gave no token within 2 s" in told.stdout
+    assert "killed" not in told.stdout
+
+
 def ask(server: ServerRecord) -> None:
     body = {"model": server.models[0], "max_tokens": 1, "messages": []}
     with suppress(httpx2.HTTPError):

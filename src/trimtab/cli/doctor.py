@@ -129,7 +129,7 @@ def case_of(record: ServerRecord, exit_status: int | None, facts: DoctorFacts) -
         facts = msgspec.structs.replace(facts, vllm=record.engine_version or None)
     facts = msgspec.structs.replace(facts, command=LaunchCommand.from_argv(record.argv))
     past = history_of(record, registry.LOG_FILES)
-    if exit_status is None and past.starts and past.starts[-1].end is not None:
+    if exit_status is None and past.starts and past.starts[-1].ended_by_itself:
         exit_status = past.starts[-1].returncode
     failed = failed_last(past.starts)
     before = past.before.get(failed.number) if failed is not None else None

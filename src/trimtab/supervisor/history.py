@@ -74,6 +74,12 @@ class Start(msgspec.Struct, frozen=True):
         """How the engine ended; None while it runs."""
         return next((stay for stay in self.stays if stay.state in ENDS), None)
 
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether it ended unasked, and not by a signal of its supervisor: only then its exit status tells a cause."""
+        unasked = self.end is not None and self.end.state in CRASHES
+        return unasked and all(note.what != "signal" for note in self.notes)
+
     def served_s(self, now: float) -> float:
         return sum(
             stay.seconds if stay.seconds is not None else max(0.0, now - stay.at)
