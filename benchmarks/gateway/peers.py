@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import platform
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from load import CLIENT_CORE, GATEWAY_CORE, compiled, on_core
+from load import CLIENT_CORE, GATEWAY_CORE, HERE, compiled, on_core
 
 VLLM_ROUTER, LITELLM = "vllm-router==0.1.17", "litellm[proxy]==1.108.7"
 # litellm reads a file anew at each request without opentelemetry, and parses HTTP in Python without httptools.
@@ -200,7 +201,15 @@ def litellm(port: int, back_ends: tuple[int, int], place: Path, installed: Path)
     return Command(command, environ, MASTER_KEY, LITELLM.rpartition("=")[2])
 
 
-PEERS: dict[str, Maker] = {"gateway": gateway, "nginx": nginx, "vllm-router": vllm_router, "litellm": litellm}
+def minimal(port: int, back_ends: tuple[int, int], _: Path, __: Path) -> Command:
+    """The least that a proxy in Python can be: what the language, its parser and its loop cost by themselves."""
+    command = [sys.executable, str(HERE / "minimal.py"), str(port), *map(str, back_ends)]
+    return Command(command, {}, MASTER_KEY, platform.python_version())
+
+
+PEERS: dict[str, Maker] = {
+    "gateway": gateway, "nginx": nginx, "minimal": minimal, "vllm-router": vllm_router, "litellm": litellm,
+}  # fmt: skip
 
 
 def _installed(venv: Path, *packages: str) -> Path:

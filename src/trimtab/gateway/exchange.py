@@ -12,7 +12,7 @@ from trimtab.gateway import body as bodies
 from trimtab.gateway import errors
 from trimtab.gateway.admission import Key
 from trimtab.gateway.attempt import Attempt, wire
-from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated, renamed
+from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated, names, renamed
 from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.outbound import Outbound, Told
 from trimtab.gateway.paths import Served
@@ -175,8 +175,11 @@ class Exchange:
             options = self._asked.stream_options
             hide = self._served.asks_usage and (options is None or not options.include_usage)
             delta = b'"text":' if self._served.protocol == "completions" else b'"delta":'
-            flow = self._events = StreamUsage(hide=hide and translation is None, delta=delta)
-            flow = flow if translation is None else Translated(flow, translation.stream())
+            if translation is None:
+                self._events = StreamUsage(hide=hide, delta=delta, names=names(target.model, self._asked.model))
+                return self._events
+            self._events = StreamUsage(hide=False, delta=delta)
+            flow = Translated(self._events, translation.stream())
         else:
             flow = BodyUsage()
             flow = flow if translation is None else Held(flow, translation.answer)
@@ -229,8 +232,7 @@ class Exchange:
     def _answer_whole(self, body: bytes, target: Target) -> None:
         """The usual answer, JSON that came in one piece: its usage is read, its model's name put back."""
         usage, client, asked = of_body(body), self._client, self._asked.model
-        if target.model != asked:
-            body = renamed(body, target.model, asked)
+        body = renamed(body, target.model, asked)
         assert self._head is not None
         head = b"%b\r\ncontent-length: %d" % (self._head, len(body))
         self._over(usage)

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from trimtab.gateway.routes import Stream
-from trimtab.gateway.usage import Usage
+from trimtab.gateway.usage import Names, Usage
 
 HELD = 1 << 20  # bytes
 
@@ -40,7 +40,7 @@ class Renamed:
 
     def __init__(self, inner: Flow, there: str, here: str, *, streamed: bool, length: int) -> None:
         """`length` of the body, -1 where it is not known."""
-        self._pairs = _pairs(there, here)
+        self._pairs = names(there, here)
         self._held: list[bytes] | None = None if streamed or length > HELD else []
         self._inner, self._streamed, self.whole = inner, streamed, inner.whole or self._held is not None
 
@@ -65,8 +65,7 @@ class Renamed:
         if not data or not self._pairs:
             return data
         for there, here in self._pairs:
-            if there in data:
-                data = data.replace(there, here)
+            data = data.replace(there, here)
         if not self._streamed:
             self._pairs = ()
         return data
@@ -74,16 +73,19 @@ class Renamed:
 
 def renamed(body: bytes, there: str, here: str) -> bytes:
     """A whole body with the caller's name of the model."""
-    for name, other in _pairs(there, here):
+    for name, other in names(there, here):
         if name in body:
             return body.replace(name, other)
     return body
 
 
 @lru_cache(maxsize=1024)
-def _pairs(there: str, here: str) -> tuple[tuple[bytes, bytes], ...]:
-    names = msgspec.json.encode(there), msgspec.json.encode(here)
-    return tuple((b'"model":' + blank + names[0], b'"model":' + blank + names[1]) for blank in (b"", b" "))
+def names(there: str, here: str) -> Names:
+    """Each way in which the back end may write its model's name, and what the caller gets in its place."""
+    if there == here:
+        return ()
+    known, other = msgspec.json.encode(there), msgspec.json.encode(here)
+    return tuple((b'"model":' + blank + known, b'"model":' + blank + other) for blank in (b"", b" "))
 
 
 class Translated:

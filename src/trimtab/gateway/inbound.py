@@ -264,9 +264,10 @@ class Inbound(asyncio.Protocol):
         """Send a piece of the body, with the head before the first, even if that is empty."""
         if self._chunked and data:
             data = b"%x\r\n%b\r\n" % (len(data), data)
-        head, self._head = self._head, b""
-        if head or data:
-            self._write(head + data)
+        if self._head:
+            data, self._head = self._head + data, b""
+        if data:
+            self._write(data)
 
     def finish(self, last: bytes = b"") -> None:
         """Send the last piece; the request is answered, and the next one's turn comes."""

@@ -74,11 +74,12 @@ class Outbound(asyncio.Protocol):
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._transport: asyncio.Transport | None = None
+        self._pieces: list[bytes] = []
+        self.on_body = self._pieces.append  # the parser calls it without a word of ours between
         self._parser = httptools.HttpResponseParser(self)
         self.receiver: Receiving | None = None
         self._complete = self._begun = self._reusable = self._chunked = self._paused = False
         self._head_size = 0
-        self._pieces: list[bytes] = []
         self.used = 0  # requests sent so far: a first failure on a reused connection is the idle time-out's
         self.spoke = False  # whether a byte of the answer came
         self.status = 0
@@ -122,11 +123,12 @@ class Outbound(asyncio.Protocol):
         if not self._begun:
             self._begun = True
             self.receiver.answer_begins(self)
-        pieces, self._pieces = self._pieces, []
+        pieces = self._pieces
+        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
         receiver = self.receiver  # who took the head; none if the answer was not wanted
         if receiver is None:
             return
-        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if not self._complete:
             receiver.answer_piece(piece)
             return
@@ -177,9 +179,6 @@ class Outbound(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
         self.told = Told(self.status, self._headers)
-
-    def on_body(self, piece: bytes) -> None:
-        self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
         self._complete = self.status >= 200

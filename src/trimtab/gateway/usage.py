@@ -44,6 +44,7 @@ class Record(msgspec.Struct):
     trace: str = ""  # the client's traceparent
 
 
+Names = tuple[tuple[bytes, bytes], ...]
 Ledger = Callable[[Record], None]
 
 
@@ -132,11 +133,15 @@ class BodyUsage:
 
 
 class StreamUsage:
-    """Of an event stream: whole events pass at once; `hide`: the event that only tells the usage is kept back."""
+    """Of an event stream: whole events pass at once; `hide`: the event that only tells the usage is kept back.
 
-    __slots__ = ("_delta", "_found", "_hide", "_pending", "_searched", "deltas", "whole")
+    `names`: what is put in the place of what, in each event; the name of the model, in its spellings.
+    """
 
-    def __init__(self, *, hide: bool, delta: bytes = b'"delta":') -> None:
+    __slots__ = ("_delta", "_found", "_hide", "_names", "_pending", "_searched", "deltas", "whole")
+
+    def __init__(self, *, hide: bool, delta: bytes = b'"delta":', names: Names = ()) -> None:
+        self._names = names
         self._pending = bytearray()
         self._searched = 0  # bytes of it that hold no end of an event
         self._hide = hide
@@ -147,10 +152,13 @@ class StreamUsage:
 
     def pass_on(self, piece: bytes) -> bytes:
         """What of the stream may go to the client now: whole events, and nothing of one that may have to be hidden."""
-        if not self._pending and piece.endswith(b"\n\n") and _MARK not in piece:
-            self.deltas += piece.count(self._delta)
-            return piece  # the usual: one or more whole events without a word of usage
-        return self._pass_on(piece)
+        if not self._pending and piece.endswith(b"\n\n") and piece.find(_MARK) < 0:  # twice as fast as `in`
+            self.deltas += piece.count(self._delta)  # the usual: one or more whole events without a word of usage
+        else:
+            piece = self._pass_on(piece)
+        for there, here in self._names:
+            piece = piece.replace(there, here)
+        return piece
 
     def _pass_on(self, piece: bytes) -> bytes:
         pending = self._pending
@@ -169,7 +177,10 @@ class StreamUsage:
         """What the stream ended with, though no empty line follows it."""
         rest = bytes(self._pending)
         self._pending.clear()
-        return rest if _MARK not in rest else self._without_usage(rest)
+        rest = rest if _MARK not in rest else self._without_usage(rest)
+        for there, here in self._names:
+            rest = rest.replace(there, here)
+        return rest
 
     def usage(self) -> Usage | None:
         """The usage that the stream told so far, each count at its highest: Anthropic tells it in two parts."""
