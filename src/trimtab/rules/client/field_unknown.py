@@ -25,6 +25,7 @@ PATTERNS = (
     r"(?:create|parse|stream|request)\(\) got an unexpected keyword argument ['\"](?P<field>[^'\"]+)",
     r"unrecogni[sz]ed request argument(?: supplied)?:? ?(?P<field>\w+)?",
     r"(?:unknown|unsupported|unexpected) (?:parameter|field|argument):? ['\"`]?(?P<field>\w+)",
+    r"(?:parameters?|fields?) (?:is|are) not supported by .{0,60}?: ?\{?(?P<field>[^}]+)",
     r"UnsupportedParamsError|does not support parameters: (?P<field>[^,]+)",
 )
 

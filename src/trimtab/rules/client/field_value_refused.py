@@ -15,17 +15,18 @@ from collections.abc import Iterator
 
 from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.client.context import LIKELY, POSSIBLE, ClientContext
+from trimtab.rules.client.context import LIKELY, POSSIBLE, VAGUE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PATTERNS = (
     r"currently only supports? response_format|structured output backend must match engine-level",
     r"logprobs of \d+, which is greater than max allowed|cannot request more than \d+ (?:top_)?logprobs|"
-    r"top_logprobs['\"`]? must",
+    r"top[_ ]logprobs['\"`]? must|(?:does not|doesn't) support \W?(?:top_)?logprobs|please remove ['\"`]\w+",
     r"\b(?:temperature|top_p|top_k|min_p|n|best_of|logprobs|prompt_logprobs|top_logprobs|presence_penalty|"
     r"frequency_penalty|repetition_penalty|min_tokens|max_tokens|max_completion_tokens|length_penalty|"
     r"truncate_prompt_tokens|seed|stop|stop_token_ids|logit_bias|stream_options)['\"`]? (?:must|cannot|should|can "
     r"only|is not|has to)\b",
+    r"\b(?:prompt|input|messages?|content)['\"`]? (?:cannot|must not|should not|can't) be (?:empty|null|none)\b",
     r"empty conversation|at least one message|Invalid type for ['\"`]?[\w.\[\]]+",
     r"max_tokens must be at least 1, got 0",
     r"invalid value for ['\"`]?(?!tool_choice)\w+",
@@ -45,6 +46,15 @@ WEAK = (
 )
 
 
+UNSAID = r"\b4(?:00|22) status code \(no body\)"
+UNTOLD = msg(
+    "the server refused the request and the client does not show its answer: send the same request with curl, or look "
+    "into the server's log",
+    zh="服务器拒绝了请求，而客户端没有显示其答复：请用 curl 发送同样的请求，或查看服务器日志",
+)
+"""openai-node, where the error's body is none that it knows, as of vLLM to 0.9."""
+
+
 def _message() -> Message:
     return msg(
         "a field's value is refused: the text names the field and what it may be",
@@ -56,6 +66,8 @@ def check(context: ClientContext) -> Iterator[Finding]:
     hit = context.said(*PATTERNS)
     if hit is not None or ((hit := context.said(NULL)) is not None and context.said(SAMPLING)):
         yield context.finding(hit, _message(), LIKELY)
+    elif hit := context.said(UNSAID):
+        yield context.finding(hit, UNTOLD, VAGUE)
     elif hit := context.said(*WEAK):
         yield context.finding(hit, _message(), POSSIBLE)
 

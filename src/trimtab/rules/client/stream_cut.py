@@ -22,7 +22,8 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 PATTERNS = (
     r"peer closed connection|IncompleteRead|incomplete chunked|ERR_INCOMPLETE_CHUNKED",
     r"premature close|prematurely closed|ERR_STREAM_PREMATURE_CLOSE",
-    r"\bterminated\b(?! with exception)|other side closed|UND_ERR_SOCKET|socket hang up|\baborted\b.{0,30}ECONNRESET",
+    r"(?<!KeyboardInterrupt: )\bterminated\b(?! with exception)",
+    r"other side closed|UND_ERR_SOCKET|socket hang up|\baborted\b.{0,30}ECONNRESET",
     r"ECONNRESET|connection reset by peer|Connection aborted",
     r"ChunkedEncodingError|TransferEncodingError|ClientPayloadError|payload is not completed",
     r"(?:server|remote end|host) (?:dis|closed )connect(?:ed|ion)? without (?:sending a )?response|Server disconnected",

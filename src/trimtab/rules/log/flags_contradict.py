@@ -28,7 +28,7 @@ SAYS = (
     ),
     r"(?:requires|must set|needs) `?--[\w-]+`?(?: to be set| or|\.|,|$)",
     r"--?[\w-]+ can only be set (?:with|when)|can only be (?:set|used) (?:with|when)",
-    r"must be (?:set|provided|specified) when|must be enabled to set|You must set \S+ when",
+    r"(?<!logprobs )must be (?:set|provided|specified) when|must be enabled to set|You must set \S+ when",
     (
         r"num_speculative_tokens`? (?:must be provided|was (?:not )?provided)|neither `?\w+`? nor `?\w+`? was provided|"
         r"Either \w+ or \w+ must be provided"

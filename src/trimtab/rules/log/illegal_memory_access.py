@@ -25,6 +25,7 @@ def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
         r"illegal memory access|device-side assert triggered|misaligned address|unspecified launch failure|an illegal "
         r"instruction was encountered|CUDA_ERROR_ILLEGAL_ADDRESS|warp illegal",
+        r"(?:block|thread): \[\d+,\d+,\d+\],? .{0,80}Assertion `.{1,200}` failed",
         r"\.cuh?:\d+: .{0,200}\bAssertion `.{1,200}` failed|Device-side assertion `.{1,200}' failed",
         r"Memory access fault by GPU|HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY_\w+|ILLEGAL\w*|INVALID_PACKET\w*)|"
         r"Error in function '\w+'.{0,300}Got CUDA error|Hang detected|GPU core ?dump|hipError(?:IllegalAddress|"

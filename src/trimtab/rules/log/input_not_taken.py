@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import words
-from trimtab.rules.log.context import HUNCH, SURE, LogContext
+from trimtab.rules.log.context import HUNCH, SURE, Hit, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 SAYS = (
@@ -64,7 +64,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         message = msg("the input is not taken: {said}", zh="输入不被接受：{said}", said=words.said(hit))
         yield context.finding(hit, message, confidence, severity=words.by_request(context))
         return
-    guess = words.guessed(context, OF_MEDIA, MEDIA)
+    guess = words.guessed(context, OF_MEDIA, MEDIA) or _fetched(context)
     if guess is not None:
         message = msg(
             "probably an image, video or sound does not suit the model: the code that reads them raised {said}",
@@ -74,6 +74,13 @@ def check(context: LogContext) -> Iterator[Finding]:
         yield context.finding(guess, message, HUNCH, severity=words.by_request(context))
 
 
+def _fetched(context: LogContext) -> Hit | None:
+    """A traceback that ends before its error, in the code that fetches a request's media."""
+    hit = context.framed(FETCH)
+    return hit if hit is not None and hit.entry.text.startswith("Traceback:") else None
+
+
+FETCH = r"in (?:fetch|load)_(?:image|audio|video)(?:_async)?\b"
 OF_MEDIA = (
     r"[Mm]ulti-?modal (?:data|item|input|placeholder|embedding)"
     r"|\b(?:image|video|audio)s?\b.{0,40}(?:must|invalid|unsupported|expected)"

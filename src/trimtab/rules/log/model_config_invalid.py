@@ -30,7 +30,7 @@ SAYS = (
     r"[Ii]t looks like the config file at '[^']+' is not a valid JSON file",
     r"rope_(?:scaling|parameters)`? ?(?:must|should) (?:be|have)|`?rope_(?:scaling|parameters)`?'s? \w+ field",
     r"[Mm]issing required keys in `rope_(?:scaling|parameters)`",
-    r"Unknown RoPE scaling type",
+    r"Unknown RoPE scaling type|is not supported (?:for models )?with `?rope_(?:scaling|parameters)`?",
     r"Found conflicts between 'rope_type=",
     r"Unrecognized model in \S+ Should have a `?model_type`? key",
     r"StrictDataclass\w*Error|(?:Type v|V)alidation error for (?:field|validator|class)",

@@ -53,7 +53,7 @@ SAYS = (
     r"(?P<name>\w[\w-]*) version is wrong",
     (
         r"A module that was compiled using NumPy 1\.x cannot be run in NumPy|numpy\.core\.multiarray failed to "
-        r"import|_ARRAY_API not found|numpy\.dtype size changed|Numba needs NumPy"
+        r"import|Failed to initialize NumPy|_ARRAY_API not found|numpy\.dtype size changed|Numba needs NumPy"
     ),
     (
         r"(?P<name>[\w-]+)[=<>!\d., ]+ is required (?:for a normal functioning of this module, )?but (?:found|\S+ "

@@ -41,6 +41,7 @@ SAYS = (
         r"(?P<given>\w+) (?:quantization )?(?:only )?(?:does not )?supports? (?:weight_bits|weight bits|"
         r"group_size|is_sym|quant_type)"
     ),
+    r"^AssertionError: assert (?:\w+\.)*quant_(?:method|config) is not None",
     r"Unsupported quantization config: (?P<given>.+)|Unsupported (?:weight_)?num_bits",
     r"(?P<given>\w+) quantization is currently not supported in \w+",
     r"(?P<given>\w+) quantization .{0,40}not supported on \w+ (?:platform|backend)",

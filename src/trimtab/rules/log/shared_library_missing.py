@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trimtab.engine.logs import EntryKind
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log.context import SURE, LogContext
@@ -25,7 +26,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"(?P<library>libcudart) is not loaded",
         r"(?:Unable|[Ff]ailed) to (?:load|open)(?: any of)? "
         r".*?(?P<library>lib(?:cudnn|cublas|cudart|nvrtc|cuda|numa)[\w.]*)",
-    )
+    ) or context.first(TRIED, kinds=(EntryKind.WARNING,))
     if hit is None or hit["library"].startswith(("libnvidia-ml", "libnccl", "libcuda.so")):
         return
     yield context.finding(
@@ -37,6 +38,10 @@ def check(context: LogContext) -> Iterator[Finding]:
         ),
         SURE,
     )
+
+
+TRIED = r"[Ff]ailed to import from vllm\._\w+ .{0,200}version `(?P<library>GLIBC(?:XX)?_[\d.]+)' not found"
+"""vLLM goes on without its kernels, and says so as a warning."""
 
 
 RULE = Rule(

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from trimtab.engine.logs import EntryKind
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import LIKELY, TROUBLE, LogContext
+from trimtab.rules.log.context import LIKELY, POSSIBLE, TROUBLE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -29,6 +29,8 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"(?:respond|start) within|Server failed to start in time|RPCServer process.*timed out",
         kinds=(*TROUBLE, EntryKind.WARNING),
     )
+    if hit is None and not context.facts.served:
+        hit = context.first(TERMINATED)
     if hit is None:
         return
     yield context.finding(
@@ -37,8 +39,12 @@ def check(context: LogContext) -> Iterator[Finding]:
             "the start took longer than was waited for: raise VLLM_ENGINE_READY_TIMEOUT_S, or the startup probe's time",
             zh="启动时间超过等待时限：请增大 VLLM_ENGINE_READY_TIMEOUT_S 或启动探针的时间",
         ),
-        LIKELY,
+        POSSIBLE if hit.match.re.pattern == TERMINATED else LIKELY,
     )
+
+
+TERMINATED = r"^KeyboardInterrupt: terminated"
+"""Told to end (SIGTERM) before it served: by a probe or an orchestrator as a rule."""
 
 
 RULE = Rule(
