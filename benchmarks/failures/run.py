@@ -51,7 +51,7 @@ class Server:
             line = ["unshare", "-m", "sh", "-c", self.case.shell + ' && exec "$@"', "sh", *line]
         environ = {
             "PATH": f"{self.engine / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.model.parent / "home"),
-            "LD_PRELOAD": str(self.engine / "lib" / "libiomp5.so"), "VLLM_CPU_KVCACHE_SPACE": "1", "LANG": "C.UTF-8",
+            "LD_PRELOAD": ":".join(map(str, preloaded(self.engine))), "VLLM_CPU_KVCACHE_SPACE": "1", "LANG": "C.UTF-8",
             "VLLM_NO_USAGE_STATS": "1", **self.case.env,
         }  # fmt: skip
         environ = {k: v.replace("MODEL", str(self.model)) for k, v in environ.items() if v != "UNSET"}
@@ -141,6 +141,12 @@ class Server:
         if self.process:
             self.process.wait()
         return status
+
+
+def preloaded(engine: Path) -> list[Path]:
+    """What the engine brings to be loaded first: Intel's OpenMP, and tcmalloc where it was laid beside it, without
+    which vLLM 0.18 does not start."""
+    return [engine / "lib" / "libiomp5.so", *sorted((engine / "lib").glob("libtcmalloc*.so*"))]
 
 
 def free_port() -> int:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trimtab.engine.logs import Entry
 from trimtab.messages import msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.log.context import EVERYWHERE, LIKELY, POSSIBLE, LogContext
+from trimtab.rules.log.context import EVERYWHERE, LIKELY, POSSIBLE, Hit, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 
@@ -41,12 +42,9 @@ def check(context: LogContext) -> Iterator[Finding]:
 
 
 def _without_a_word(context: LogContext) -> Iterator[Finding]:
-    """A serving engine's process that is gone and told no error first, in a log that holds its start."""
-    gone = context.first(GONE, kinds=EVERYWHERE)
-    if gone is None or not context.facts.starts or gone.entry.line < context.facts.begin_line:
-        return
-    before = [e for e in context.errors if context.facts.begin_line <= e.line < gone.entry.line]
-    if before or not context.facts.served or context.first(CRASHED):
+    """An engine's process that is gone and told no error first, in a log that holds its start."""
+    gone = _gone_while_serving(context) if context.facts.served else _gone_while_starting(context)
+    if gone is None or context.first(CRASHED):
         return
     message = msg(
         "a process of the engine ended without an error of its own, as one does that is killed (signal 9): see "
@@ -57,6 +55,30 @@ def _without_a_word(context: LogContext) -> Iterator[Finding]:
     yield context.finding(gone, message, POSSIBLE)
 
 
+def _gone_while_serving(context: LogContext) -> Hit | None:
+    gone = context.first(GONE, kinds=EVERYWHERE)
+    if gone is None or not context.facts.starts or gone.entry.line < context.facts.begin_line:
+        return None
+    return None if _told(context, gone.entry.line) else gone
+
+
+def _gone_while_starting(context: LogContext) -> Hit | None:
+    """The front end misses the engine, its worker misses it too, and neither it nor they told an error before."""
+    missed, orphaned = context.first(MISSED), context.first(ORPHANED, kinds=EVERYWHERE)
+    if missed is None or orphaned is None or not context.facts.starts:
+        return None
+    told = _told(context, max(missed.entry.line, orphaned.entry.line))
+    return missed if all(entry.line == missed.entry.line for entry in told) else None
+
+
+def _told(context: LogContext, line: int) -> list[Entry]:
+    """The newest start's errors before a line."""
+    return [e for e in context.errors if context.facts.begin_line <= e.line < line]
+
+
+MISSED = r"Engine core initialization failed\b"
+ORPHANED = r"Parent process exited, terminating worker"
+"""vLLM 0.11 to 0.33: a worker whose EngineCore is gone."""
 GONE = r"(?i:engine core (?:proc \S+ )?(?:died|exited) unexpectedly|Worker proc \S+ died unexpectedly)"
 """vLLM 0.8 to 0.33, where it tells no exit code."""
 CRASHED = r"Segfault encountered|Segmentation fault|Fatal Python error"

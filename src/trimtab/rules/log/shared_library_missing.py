@@ -24,6 +24,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         r"(?P<library>lib[\w.+-]+\.so[\w.]*)(?: \(deleted\))?: cannot open shared object file",
         r"version `(?P<library>GLIBC(?:XX)?_[\d.]+)' not found",
         r"(?P<library>libcudart) is not loaded",
+        r"(?P<library>lib[\w.+-]+) is not found in LD_PRELOAD\. Please",
         r"(?:Unable|[Ff]ailed) to (?:load|open)(?: any of)? "
         r".*?(?P<library>lib(?:cudnn|cublas|cudart|nvrtc|cuda|numa)[\w.]*)",
     ) or context.first(TRIED, kinds=(EntryKind.WARNING,))
