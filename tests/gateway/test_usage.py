@@ -11,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.gateway.scripted import STREAM_HEAD, answer, chunk, events, one, run, until
+from trimtab.gateway import errors
+from trimtab.gateway.flow import Renamed, next_number
+from trimtab.gateway.request import Refused
 from trimtab.gateway.usage import BodyUsage, StreamUsage, Usage
 
 TEXT = 'say "usage": {"prompt_tokens": 99} — 数据: \n\ndata: x'
@@ -151,3 +154,22 @@ def test_what_no_back_end_told_is_counted_by_its_tokenizer() -> None:
             await back_end.left.wait()
 
     run(test())
+
+
+def test_an_error_within_a_response_goes_on_counting() -> None:
+    numbered = (
+        b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","sequence_number":%d}\n\n'
+    )
+    for pieces, following in (
+        ([], 0),
+        ([numbered % 0 + numbered % 1], 2),
+        ([numbered % 7, b": awake\n\n"], 8),
+        ([(numbered % 11)[:50], (numbered % 11)[50:]], 12),
+        ([numbered % 4, b"event: half"], 5),
+    ):
+        flow = Renamed(StreamUsage(hide=False), "there", "here", streamed=True, length=-1)
+        for piece in pieces:
+            flow.pass_on(piece)
+        assert next_number(flow) == following
+    told = json.loads(errors.event(b"/responses", Refused(502, "c", "m"), number=3).split(b"data: ")[1])
+    assert told == {"type": "error", "code": "c", "message": "m", "param": None, "sequence_number": 3}

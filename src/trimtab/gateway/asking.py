@@ -36,18 +36,19 @@ class _Answer:
             self.done.set_exception(ConnectionError(reason))
 
 
-async def ask(back_end: BackEnd, path: bytes, timeout_s: float, body: bytes | None = None) -> tuple[int, bytes]:
+async def ask(
+    back_end: BackEnd, path: bytes, timeout_s: float, body: bytes | None = None, *, method: bytes = b""
+) -> tuple[int, bytes]:
     """Status and body of GET `path`, or of POST with a JSON body. OSError or TimeoutError when there is no answer.
 
     A connection of its own, which ends with the answer: one that waits in the pool may be closed already, which would
     look like a failure, and one that came into the pool could be a request's before whoever asked goes on.
     """
-    head = b"GET %b HTTP/1.1\r\n%b" if body is None else b"POST %b HTTP/1.1\r\n%bContent-Type: application/json\r\n"
-    data = head % (path, back_end.fixed)
+    data = b"%b %b HTTP/1.1\r\n%b" % (method or (b"GET" if body is None else b"POST"), path, back_end.fixed)
     if back_end.kind == "anthropic":
         data += b"anthropic-version: 2023-06-01\r\n"
     if body is not None:
-        data += b"Content-Length: %d\r\n" % len(body)
+        data += b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
     async with asyncio.timeout(timeout_s):
         connection = await Pool(back_end.address, keep=0).dial(timeout_s)
         answer = _Answer()

@@ -20,12 +20,14 @@ def body(path: bytes, refused: Refused, id: bytes = b"") -> bytes:
     return msgspec.json.encode({"error": _openai(refused)})
 
 
-def event(path: bytes, refused: Refused, id: bytes = b"") -> bytes:
-    """The last event of a stream that cannot go on."""
+def event(path: bytes, refused: Refused, id: bytes = b"", number: int = 0) -> bytes:
+    """The last event of a stream that cannot go on; `number` counts a response's events, which are numbered."""
     if b"/messages" in path:
         return b"event: error\ndata: %b\n\n" % msgspec.json.encode(_anthropic(refused, id))
     if b"/responses" in path:
-        told = {"type": "error", "code": refused.code, "message": refused.message, "param": None}
+        told = {
+            "type": "error", "code": refused.code, "message": refused.message, "param": None, "sequence_number": number,
+        }  # fmt: skip
         return b"event: error\ndata: %b\n\n" % msgspec.json.encode(told)
     return b"data: %b\n\n" % msgspec.json.encode({"error": _openai(refused)})
 

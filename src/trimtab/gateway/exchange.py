@@ -12,7 +12,7 @@ from trimtab.gateway import body as bodies
 from trimtab.gateway import errors
 from trimtab.gateway.admission import Key
 from trimtab.gateway.attempt import Attempt, wire
-from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated, names, renamed
+from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated, names, next_number, renamed
 from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.outbound import Outbound, Told
 from trimtab.gateway.paths import Served
@@ -260,10 +260,10 @@ class Exchange:
         if self._head is not None:
             self._fail(refused)
             return
-        client, request = self._client, self._request
-        last = errors.event(self._served.path, refused, request.id) if self._streamed else None
+        client, request, flow = self._client, self._request, self._flow
+        last = errors.event(self._served.path, refused, request.id, next_number(flow)) if self._streamed else None
         self._status = refused.status
-        self._over(self._flow.usage() if self._flow is not None else None)
+        self._over(flow.usage() if flow is not None else None)
         if last is not None:
             client.cut(last)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Protocol
@@ -9,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from trimtab.gateway.routes import Stream
-from trimtab.gateway.usage import Names, Usage
+from trimtab.gateway.usage import Names, StreamUsage, Usage
 
 HELD = 1 << 20  # bytes
 
@@ -36,17 +37,17 @@ class Renamed:
     `"model":"..."` stand in no text of valid JSON, where a quote is escaped.
     """
 
-    __slots__ = ("_held", "_inner", "_pairs", "_streamed", "whole")
+    __slots__ = ("_held", "_pairs", "_streamed", "inner", "whole")
 
     def __init__(self, inner: Flow, there: str, here: str, *, streamed: bool, length: int) -> None:
         """`length` of the body, -1 where it is not known."""
         self._pairs = names(there, here)
         self._held: list[bytes] | None = None if streamed or length > HELD else []
-        self._inner, self._streamed, self.whole = inner, streamed, inner.whole or self._held is not None
+        self.inner, self._streamed, self.whole = inner, streamed, inner.whole or self._held is not None
 
     def pass_on(self, piece: bytes) -> bytes:
         """What the client may have now."""
-        data = self._inner.pass_on(piece)
+        data = self.inner.pass_on(piece)
         if self._held is None:
             return self._put_back(data)
         self._held.append(data)
@@ -54,12 +55,12 @@ class Renamed:
 
     def rest(self) -> bytes:
         """What was held back."""
-        rest = self._inner.rest()
+        rest = self.inner.rest()
         return self._put_back(rest if self._held is None else b"".join([*self._held, rest]))
 
     def usage(self) -> Usage | None:
         """What the back end told."""
-        return self._inner.usage()
+        return self.inner.usage()
 
     def _put_back(self, data: bytes) -> bytes:
         if not data or not self._pairs:
@@ -79,6 +80,17 @@ def renamed(body: bytes, there: str, here: str) -> bytes:
     return body
 
 
+_NUMBER = re.compile(rb'"sequence_number": ?(\d+)')
+
+
+def next_number(flow: Flow | None) -> int:
+    """How a response's stream would number its next event, by what passed."""
+    if isinstance(flow, Renamed):
+        return next_number(flow.inner)
+    found = _NUMBER.findall(flow.last) if isinstance(flow, StreamUsage | Translated) else []
+    return int(found[-1]) + 1 if found else 0
+
+
 @lru_cache(maxsize=1024)
 def names(there: str, here: str) -> Names:
     """Each way in which the back end may write its model's name, and what the caller gets in its place."""
@@ -91,14 +103,16 @@ def names(there: str, here: str) -> Names:
 class Translated:
     """A stream in the words of another protocol."""
 
-    __slots__ = ("_inner", "_stream", "whole")
+    __slots__ = ("_inner", "_stream", "last", "whole")
 
     def __init__(self, inner: Flow, stream: Stream) -> None:
-        self._inner, self._stream, self.whole = inner, stream, False
+        self._inner, self._stream, self.last, self.whole = inner, stream, b"", False
 
     def pass_on(self, piece: bytes) -> bytes:
         """What the client may have now."""
-        return self._stream.feed(self._inner.pass_on(piece))
+        out = self._stream.feed(self._inner.pass_on(piece))
+        self.last = out or self.last
+        return out
 
     def rest(self) -> bytes:
         """What was held back."""

@@ -18,6 +18,7 @@ from trimtab.gateway.listing import entry, listing
 from trimtab.gateway.paths import SERVED, Served
 from trimtab.gateway.request import Answering, Refused, Request
 from trimtab.gateway.routes import Routes, Target
+from trimtab.gateway.stored import Stored
 from trimtab.gateway.usage import Ledger, Record
 
 # Answers what is not passed on (/admin, /metrics, /readyz ...). Refused 404 for a path that it does not know.
@@ -43,7 +44,7 @@ class Front:
     def __init__(self, keys: Keys, routes: Routes, ledger: Ledger, mounted: Mounted = nothing_mounted) -> None:
         self.keys, self.routes, self._ledger, self.mounted = keys, routes, ledger, mounted
         self.refused: Told = nobody_told
-        self.counting = Counting(ledger)
+        self.counting, self.stored = Counting(ledger), Stored()
         self.before: Before | None = None
         self.live: set[Exchange] = set()
         self._ids = itertools.count(1)
@@ -97,6 +98,8 @@ class Front:
         path = request.path[3:] if request.path.startswith(b"/v1/") else request.path
         if path == b"/models" or path.startswith(b"/models/"):
             self._models(path, request, client)
+        elif path.startswith(b"/responses/"):
+            return self.stored(path, request, client, self.keys.find(key_text(request.headers)), self.routes)
         elif path == b"/health":
             self._health(client)
         elif path == b"/healthz":

@@ -10,7 +10,7 @@ import msgspec
 KEPT = 256 << 10  # bytes of a body that are kept to be read; of a longer one only its end is
 END = 4096  # where servers put the usage
 MAX_EVENT = 8 << 20  # a longer event of a stream is passed on unread
-_MARK = b'"usage"'
+_MARK, _COLON = b'"usage"', 58
 _BLANK = re.compile(rb"(?>\r\n|\r|\n){2}")
 
 
@@ -138,7 +138,7 @@ class StreamUsage:
     `names`: what is put in the place of what, in each event; the name of the model, in its spellings.
     """
 
-    __slots__ = ("_delta", "_found", "_hide", "_names", "_pending", "_searched", "deltas", "whole")
+    __slots__ = ("_delta", "_found", "_hide", "_names", "_pending", "_searched", "deltas", "last", "whole")
 
     def __init__(self, *, hide: bool, delta: bytes = b'"delta":', names: Names = ()) -> None:
         self._names = names
@@ -147,6 +147,7 @@ class StreamUsage:
         self._hide = hide
         self._delta = delta
         self._found: Usage | None = None
+        self.last = b""  # what passed last, which tells the number of a response's latest event
         self.deltas = 0  # events with a piece of the answer so far: about as many as tokens
         self.whole = False
 
@@ -154,6 +155,8 @@ class StreamUsage:
         """What of the stream may go to the client now: whole events, and nothing of one that may have to be hidden."""
         if not self._pending and piece.endswith(b"\n\n") and piece.find(_MARK) < 0:  # twice as fast as `in`
             self.deltas += piece.count(self._delta)  # the usual: one or more whole events without a word of usage
+            if piece[0] != _COLON:  # a comment
+                self.last = piece
         else:
             piece = self._pass_on(piece)
         for there, here in self._names:
@@ -171,6 +174,7 @@ class StreamUsage:
         del pending[: len(whole)]
         self._searched = len(pending)
         self.deltas += whole.count(self._delta)
+        self.last = whole
         return whole if _MARK not in whole else self._without_usage(whole)
 
     def rest(self) -> bytes:

@@ -56,6 +56,53 @@ def chunks(stream: bytes) -> list[dict[str, Any]]:
     return [json.loads(e.data) for e in reader.feed(stream) + reader.end() if e.data != b"[DONE]" and e.name != b":"]
 
 
+OBJECT = {"type": "tool_use", "id": "t", "name": "json_object_answer", "input": {}}
+AS_JSON: dict[str, Any] = {"response_format": {"type": "json_object"}}
+
+
+def test_any_json_object_is_asked_for_with_a_tool() -> None:
+    asked = asked_of_messages(**AS_JSON)
+    assert [tool["name"] for tool in asked["tools"]] == [OBJECT["name"]]
+    assert asked["tool_choice"] == {"type": "tool", "name": OBJECT["name"]}
+    beside = asked_of_messages(**AS_JSON, tools=[WEATHER])
+    assert [tool["name"] for tool in beside["tools"]] == ["get_weather", OBJECT["name"]]
+    assert beside["tool_choice"] == {"type": "any"}
+    assert asked_of_messages(**AS_JSON, tools=[WEATHER], tool_choice="none")["tool_choice"]["type"] == "tool"
+    forced = asked_of_messages(**AS_JSON, tools=[WEATHER], tool_choice="required")
+    assert [tool["name"] for tool in forced["tools"]] == ["get_weather"]
+
+
+def test_the_object_is_the_answer(server: Serve) -> None:
+    said = {"id": "m", "model": "c", "stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 2}}
+    blocks = [{"type": "text", "text": "Here:"}, {**OBJECT, "input": {"a": [1]}}]
+    whole = server(json.dumps({**said, "content": blocks}).encode(), speaks="messages")
+    choice = client(whole).chat.completions.create(**ASKED, **AS_JSON).choices[0]
+    assert (choice.finish_reason, choice.message.tool_calls) == ("stop", None)
+    assert json.loads(choice.message.content or "") == {"a": [1]}
+    both = [*blocks, {"type": "tool_use", "id": "w", "name": "get_weather", "input": {}}]
+    called = server(json.dumps({**said, "content": both}).encode(), speaks="messages")
+    choice = client(called).chat.completions.create(**ASKED, **AS_JSON, tools=[WEATHER]).choices[0]  # type: ignore[call-overload]
+    assert (choice.finish_reason, len(choice.message.tool_calls)) == ("tool_calls", 1)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reason", "text", "finish"),
+    [
+        ([({"type": "text", "text": "Here:"}, ()), (OBJECT, ('{"a"', ": 1}"))], "tool_use", '{"a": 1}', "stop"),
+        ([(OBJECT, ())], "tool_use", "{}", "stop"),
+        ([(OBJECT, ('{"a"',))], "max_tokens", '{"a"', "length"),
+        ([({"type": "text", "text": "No."}, ())], "refusal", "No.", "content_filter"),
+    ],
+)
+def test_the_object_in_a_stream(blocks: list[Any], reason: str, text: str, finish: str) -> None:
+    deltas = [[{"type": "input_json_delta", "partial_json": piece} for piece in pieces] for _, pieces in blocks]
+    said = b"".join(block(at, begins, *deltas[at]) for at, (begins, _) in enumerate(blocks))
+    found = chunks(translated(b"/chat/completions", "messages", begun() + said + ended(reason), {**ASKED, **AS_JSON}))
+    assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in found) == text
+    assert found[-1]["choices"][0]["finish_reason"] == finish
+    assert not any("tool_calls" in chunk["choices"][0]["delta"] for chunk in found)
+
+
 NAMES = ["text", "stop", "length", "think"]
 
 
@@ -275,7 +322,8 @@ def test_tool_choice(choice: object, there: object) -> None:
         ({"modalities": ["audio"]}, "modalities"),
         ({"functions": [{"name": "f"}]}, "functions"),
         ({"web_search_options": {}}, "web_search_options"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"response_format": {"type": "structural_tag"}}, "response_format"),
         ({"tool_choice": "maybe", "tools": [WEATHER]}, "tool_choice"),
         ({"tools": [{"type": "custom", "custom": {"name": "f"}}]}, "$.tools[0].type"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "$.messages[0].content[0].type"),

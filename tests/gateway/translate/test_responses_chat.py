@@ -173,6 +173,7 @@ def test_errors_in_a_stream(server: Serve) -> None:
     fault = sse.data(b'{"error":{"message":"too busy","type":"x","param":null,"code":503}}')
     found = events(translated(b"/responses", "chat", chunk(content="Hel") + fault, ASKED))
     assert (found[-1]["type"], found[-1]["message"]) == ("error", "too busy")
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
     cut = events(translated(b"/responses", "chat", recorded("text-chat.sse")[:1500], ASKED))
     assert "ended before" in cut[-1]["message"]
 

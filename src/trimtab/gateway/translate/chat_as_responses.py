@@ -290,7 +290,7 @@ class ChatAsResponses(EventStream):
 
     def failed(self, refused: Refused, out: list[bytes]) -> None:
         """See EventStream."""
-        out.append(errors.event(b"/responses", refused))
+        out.append(errors.event(b"/responses", refused, number=self._sequence))
 
 
 def _kind(item: _Open) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from trimtab.gateway.routes import Stream
 from trimtab.gateway.translate import chat, messages
-from trimtab.gateway.translate.messages_as_chat import MessagesAsChat, completion
+from trimtab.gateway.translate.messages_as_chat import OBJECT, MessagesAsChat, completion
 from trimtab.gateway.translate.translation import (
     Fields,
     error_for,
@@ -39,6 +39,10 @@ DROPPED = frozenset(
 )  # fmt: skip
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 _EMPTY = (b"{}", b"[]")
+_OBJECT_TOOL = {
+    "name": OBJECT, "description": "Give the answer: its input is the JSON object that was asked for.",
+    "input_schema": {"type": "object"},
+}  # fmt: skip
 
 
 class ChatToMessages:
@@ -47,7 +51,7 @@ class ChatToMessages:
     path = b"/messages"
 
     def __init__(self) -> None:
-        self._tells_usage = False
+        self._tells_usage = self._wants_object = False
 
     def request(self, body: bytes) -> bytes:
         """See Translation."""
@@ -55,14 +59,15 @@ class ChatToMessages:
         if (asked.n or 1) != 1:
             raise unsupported("n", "this model's back end gives one answer to a request")
         if asked.logprobs:
-            raise unsupported("logprobs", "this model's back end does not tell them")
+            raise unsupported("logprobs", "this model's back end speaks Anthropic's protocol, which has none")
         self._tells_usage = bool(asked.stream_options and asked.stream_options.include_usage)
+        self._wants_object = wants_object(asked)
         fields = kept(body, TRANSLATED, KEPT, DROPPED | without_effect(present(body)))
         return write({**fields, **_asked(asked)})
 
     def answer(self, body: bytes) -> bytes:
         """See Translation."""
-        return msgspec.json.encode(completion(read_answer(messages.answer, body)))
+        return msgspec.json.encode(completion(read_answer(messages.answer, body), wants_object=self._wants_object))
 
     def error(self, status: int, body: bytes) -> bytes:
         """See Translation."""
@@ -70,7 +75,7 @@ class ChatToMessages:
 
     def stream(self) -> Stream:
         """See Translation."""
-        return MessagesAsChat(tells_usage=self._tells_usage)
+        return MessagesAsChat(tells_usage=self._tells_usage, wants_object=self._wants_object)
 
 
 def without_effect(fields: Fields) -> frozenset[str]:
@@ -92,13 +97,25 @@ def _asked(asked: chat.Request) -> dict[str, Any]:
     elif asked.reasoning_effort is not None:
         config["effort"] = "low" if asked.reasoning_effort == "minimal" else asked.reasoning_effort
     form = asked.response_format
-    if form is not None and form.type != "text":
+    if form is not None and form.type not in ("text", "json_object"):
         if form.type != "json_schema" or form.json_schema is None or form.json_schema.schema is None:
-            raise unsupported("response_format", f"{form.type}: this model's back end answers in a json_schema only")
+            raise unsupported(
+                "response_format", f"{form.type} is neither json_object nor a json_schema with its schema"
+            )
         config["format"] = {"type": "json_schema", "schema": form.json_schema.schema}
     told["output_config"] = config or None
     told.update(_tools(asked))
+    if wants_object(asked):
+        told["tools"] = [*told.get("tools", []), _OBJECT_TOOL]
+        free = asked.tools and asked.tool_choice != "none"
+        told["tool_choice"] = {"type": "any"} if free else {"type": "tool", "name": OBJECT}
     return {name: value for name, value in told.items() if value is not None}
+
+
+def wants_object(asked: chat.Request) -> bool:
+    """Whether any JSON object is asked for, which Anthropic has no word for; a call that must be made goes before."""
+    form = asked.response_format
+    return form is not None and form.type == "json_object" and asked.tool_choice in (None, "auto", "none")
 
 
 def _max_tokens(asked: chat.Request) -> int:

@@ -13,6 +13,7 @@ from trimtab.gateway.translate import messages, sse
 from trimtab.gateway.translate.translation import CUT, EventStream, both_reasonings
 
 _encode = msgspec.json.Encoder().encode
+OBJECT = "json_object_answer"  # the tool by which a JSON object is asked for: what it is called with is the answer
 _FINISH = {
     "max_tokens": "length", "model_context_window_exceeded": "length", "tool_use": "tool_calls",
     "refusal": "content_filter",
@@ -24,18 +25,24 @@ _STATUS = {
 }  # fmt: skip
 
 
-def completion(answer: messages.Answer) -> dict[str, Any]:
-    """A whole answer. Refused 502 if it holds none."""
+def completion(answer: messages.Answer, *, wants_object: bool = False) -> dict[str, Any]:
+    """A whole answer; `wants_object`: it was asked for with OBJECT. Refused 502 if it holds none."""
     if answer.stop_reason is None and not answer.content:
         raise Refused(502, "back_end_failed", "the back end's answer holds no content")
-    text = "".join(block.text for block in answer.content if block.type == "text")
+    calls = [block for block in answer.content if block.type == "tool_use"]
+    objects = [block for block in calls if wants_object and block.name == OBJECT]
+    if objects:  # what the model said beside it is no JSON
+        text = _text(objects[0].input) or "{}"
+        calls = [block for block in calls if block.name != OBJECT]
+    else:
+        text = "".join(block.text for block in answer.content if block.type == "text")
     thought = "".join(block.thinking for block in answer.content if block.type == "thinking")
-    calls = [_call(block) for block in answer.content if block.type == "tool_use"]
     said: dict[str, Any] = {"role": "assistant", "content": text or (None if calls else ""), "refusal": None}
     said.update(both_reasonings(thought) if thought else {})
     if calls:
-        said["tool_calls"] = calls
-    choice = {"index": 0, "message": said, "logprobs": None, **_finish(answer.stop_reason, answer.stop_sequence)}
+        said["tool_calls"] = [_call(block) for block in calls]
+    reason = _reason(answer.stop_reason, objects and not calls)
+    choice = {"index": 0, "message": said, "logprobs": None, **_finish(reason, answer.stop_sequence)}
     return {
         "id": answer.id, "object": "chat.completion", "created": int(time.time()), "model": answer.model,
         "choices": [choice], "usage": _usage(answer.usage or messages.Usage()),
@@ -49,6 +56,11 @@ def _text(raw: msgspec.Raw) -> str:
 def _call(block: messages.Said) -> dict[str, Any]:
     arguments = _text(block.input) or "{}"
     return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": arguments}}
+
+
+def _reason(reason: str | None, object_alone: object) -> str | None:
+    """The object ended the turn, not a call."""
+    return "end_turn" if object_alone and reason == "tool_use" else reason
 
 
 def _finish(reason: str | None, sequence: str | None) -> dict[str, Any]:
@@ -71,9 +83,12 @@ def _usage(usage: messages.Usage) -> dict[str, Any]:
 class MessagesAsChat(EventStream):
     """Each event becomes a chunk, or nothing."""
 
-    def __init__(self, *, tells_usage: bool) -> None:
+    def __init__(self, *, tells_usage: bool, wants_object: bool = False) -> None:
         super().__init__()
-        self._tells_usage = tells_usage
+        self._tells_usage, self._wants_object = tells_usage, wants_object
+        self._object: int | None = None  # the block that is the JSON object
+        self._said_some = False  # of it
+        self._beside: list[str] = []  # text, which is told where no object comes
         self._head: dict[str, Any] = {}
         self._usage = messages.Usage()
         self._calls: dict[int, int] = {}  # block -> call
@@ -113,7 +128,12 @@ class MessagesAsChat(EventStream):
 
     def _block(self, found: messages.StreamEvent, out: list[bytes]) -> None:
         begun, delta = found.content_block, found.delta
-        if begun is not None and begun.type == "tool_use":
+        if begun is not None and begun.type == "tool_use" and self._wants_object and begun.name == OBJECT:
+            self._object = found.index if self._object is None else self._object
+            self._say("" if bytes(begun.input) in (b"", b"{}", b"null") else _text(begun.input), out)
+        elif delta is not None and delta.partial_json and found.index == self._object:
+            self._say(delta.partial_json, out)
+        elif begun is not None and begun.type == "tool_use":
             self._calls[found.index] = len(self._calls)
             function = {"name": begun.name, "arguments": ""}
             out.append(self._call(found.index, {"id": begun.id, "type": "function", "function": function}))
@@ -123,10 +143,18 @@ class MessagesAsChat(EventStream):
             out.append(self._call(found.index, {"function": {"arguments": delta.partial_json}}))
         else:
             text = begun or delta
-            if text is not None and text.text:
+            if text is not None and text.text and self._wants_object:
+                self._beside.append(text.text)
+            elif text is not None and text.text:
                 out.append(self._chunk({"content": text.text}))
             elif text is not None and text.thinking:
                 out.append(self._chunk(both_reasonings(text.thinking)))
+
+    def _say(self, text: str, out: list[bytes]) -> None:
+        """A piece of the object."""
+        if text:
+            self._said_some = True
+            out.append(self._chunk({"content": text}))
 
     def _call(self, index: int, call: dict[str, Any]) -> bytes:
         return self._chunk({"tool_calls": [{"index": self._calls[index], **call}]})
@@ -140,7 +168,10 @@ class MessagesAsChat(EventStream):
         if self._stopped is None or self._stopped.stop_reason is None:
             self.fail(CUT, out)
             return
-        out.append(self._chunk({}, **_finish(self._stopped.stop_reason, self._stopped.stop_sequence)))
+        if not self._said_some:
+            self._say("".join(self._beside) if self._object is None else "{}", out)
+        reason = _reason(self._stopped.stop_reason, self._object is not None and not self._calls)
+        out.append(self._chunk({}, **_finish(reason, self._stopped.stop_sequence)))
         if self._tells_usage:
             out.append(sse.data(_encode({**self._head, "choices": [], "usage": _usage(self._usage)})))
         out.append(sse.data(b"[DONE]"))
