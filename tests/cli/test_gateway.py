@@ -14,10 +14,16 @@ from pathlib import Path
 import jsonschema
 import psutil
 import pytest
+import sqlalchemy as sa
+from cryptography.fernet import Fernet
 from ruamel.yaml import YAML
 
 from tests.gateway.fake_back_end import back_end
 from tests.gateway.process import ADMIN, KEY, Gateway, gateway, until
+from trimtab.gateway.secret import Secret
+from trimtab.gateway.store.database import open_store
+from trimtab.gateway.store.providers import master_key, put_provider
+from trimtab.gateway.store.tables import clock
 
 TOP = Path(__file__).parents[2]
 CONFIG = "local: false\nback_ends:\n  b: {url: http://127.0.0.1:9}\nmodels:\n  m: {targets: [{back_end: b}]}\n"
@@ -43,6 +49,40 @@ def test_check_of_a_sound_file_exits_with_0(tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"
     file.write_text("listen: 127.0.0.1:0\n" + CONFIG)
     assert trimtab("check", str(file)).returncode == 0
+
+
+def test_check_looks_at_the_store_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, store = tmp_path / "gateway.yaml", tmp_path / "made" / "store.db"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    keyed = "listen: 127.0.0.1:0\nback_ends:\n  b: {url: http://127.0.0.1:9, key: {stored: cloud}}\n"
+
+    def found(text: str, more: str = "") -> str:
+        file.write_text(f"{text}store: {more or store}\n")
+        return trimtab("check", str(file)).stdout
+
+    assert "0 errors" in found("listen: 127.0.0.1:0\n")
+    assert not store.parent.exists()
+    assert "which is not made yet\n  -> Store it: trimtab keys provider set cloud" in found(keyed)
+    opened = open_store(str(store), store)
+    assert ":3:38: error: the store has no key of a provider cloud" in found(keyed)
+    put_provider(opened, "cloud", Secret("sk-secret"), master_key(tmp_path / "config/trimtab/master.key", make=True))
+    with opened.reading() as connection:
+        before = connection.execute(sa.select(clock.c.version)).scalar_one()
+        assert "0 errors" in found(keyed)
+        monkeypatch.setenv("TRIMTAB_MASTER_KEY", Fernet.generate_key().decode())
+        assert "the master key does not open the key of cloud" in found(keyed)
+    with opened.writing() as to:
+        assert to.version == before + 1
+        to.connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    opened.close()
+    assert ":2:1: error: the store" in (told := found("listen: 127.0.0.1:0\n"))
+    assert "was made by a newer Trimtab" in told
+    (tmp_path / "text").write_text("no database at all, whatever its length may be")
+    assert "file is not a database" in found("listen: 127.0.0.1:0\n", str(tmp_path / "text"))
+    assert "/proc/version/store.db cannot be used" in found("listen: 127.0.0.1:0\n", "/proc/version/store.db")
+    nobody = "postgresql://u:sk-secret@127.0.0.1:9/x"
+    assert "connection failed" in (told := found("listen: 127.0.0.1:0\n", nobody))
+    assert "sk-secret" not in told
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

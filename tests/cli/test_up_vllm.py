@@ -162,7 +162,7 @@ def require_served(url: str, key: str) -> None:
             assert "".join(stream.text_stream)
 
 
-@pytest.mark.timeout(STARTS_WITHIN_S)
+@pytest.mark.timeout(2 * STARTS_WITHIN_S)
 def test_behind_its_gateway_the_engine_is_alone_and_comes_back(home: Path) -> None:
     port = free_port()
     with demo(home, "--no-verify", "--gateway", "--gateway-port", str(port)) as (child, report):
@@ -183,7 +183,8 @@ def test_behind_its_gateway_the_engine_is_alone_and_comes_back(home: Path) -> No
         os.kill(core.pid, signal.SIGKILL)
         with openai.OpenAI(base_url=url, api_key=key, max_retries=0) as client:
             wait_for(lambda: chatted(client) is None)
-            wait_for(lambda: chatted(client), 120)
+            wait_for(lambda: (again := record(home, "ready")) and again.restarts == 1, STARTS_WITHIN_S)
+            wait_for(lambda: chatted(client))
         down = [sys.executable, "-m", "trimtab", "down", "--all"]
         subprocess.run(down, env=environment(home), capture_output=True, timeout=90, check=True)
         child.communicate(timeout=30)

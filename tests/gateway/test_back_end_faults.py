@@ -105,6 +105,7 @@ def test_a_back_end_that_breaks_before_it_answers(steps: list[Step], code: str) 
             found = await running.ask()
             assert (found.status, found.json) == (200, CHAT)  # the name that was asked for
             assert found.headers["x-trimtab-fall-back"] == "theirs"
+            assert [(r.model, r.answered_by) for r in running.records] == [("m", "n")]
             assert [(r.model, r.back_end, r.status) for r in running.records] == [("m", "b", 200)]
             assert len(ends[1].seen) == 1
 

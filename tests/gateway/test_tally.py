@@ -58,6 +58,18 @@ def test_money_by_the_price_of_a_million_tokens() -> None:
     assert sums(row)["money"] == pytest.approx(100e-6)
 
 
+def test_a_fall_back_is_paid_by_its_own_price() -> None:
+    key = Key("k")
+    add = Tally({"k": key}, {"m": Price(prompt=2.0), "cloud": Price(prompt=30.0)})
+    for answered_by, price in (("", 2.0), ("cloud", 30.0), ("without-a-price", 0.0)):
+        told = record()
+        told.answered_by = answered_by
+        add(told)
+        [(group, row)] = add.take().items()
+        assert group[2] == "m"  # what was asked for
+        assert sums(row)["money"] == pytest.approx(100 * price / 1e6)
+
+
 def test_many_rows_become_hours_with_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tally, "MOST_ROWS", 100)
     add = Tally({})

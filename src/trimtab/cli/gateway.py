@@ -42,14 +42,21 @@ def run(
 @app.command()
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A gateway's configuration.")],
+    store: options.StoreUrl = None,
     as_json: options.AsJson = False,
 ) -> int:
-    """Judge a configuration: unknown fields, entries that lead nowhere, what is missing on this host."""
+    """Judge a configuration: unknown fields, entries that lead nowhere, what is missing on this host, the store."""
     from trimtab.cli.format import gateway as shown
     from trimtab.gateway.checking import check as findings_of
-    from trimtab.gateway.setup import reading_of
+    from trimtab.gateway.setup import Setup, reading_of
+    from trimtab.gateway.store.looking import faults
 
-    findings = findings_of(reading_of(file), os.environ)
+    setup = Setup(data_dir=dirs().data, config_dir=dirs().config)
+    findings = findings_of(
+        reading_of(file),
+        os.environ,
+        more=lambda config: faults(config, store, setup.default_store, setup.master_file),
+    )
     print(shown.findings_json(file, findings) if as_json else shown.findings_text(file, findings, lang()))
     return int(any(finding.severity == "error" for finding in findings))
 

@@ -7,7 +7,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from ipaddress import ip_network
 from pathlib import Path
@@ -22,11 +22,18 @@ _KNOWN_PROTOCOLS = sorted(frozenset[str]().union(*PROTOCOLS.values()))
 Fault = tuple[Place, Message, Message, bool]  # where, what, what to do, whether it ends a start
 
 
-def check(reading: Reading, environ: Mapping[str, str], *, listening: bool = False) -> tuple[Finding, ...]:
-    """Every finding, by line. `listening`: the gateway itself holds the port (a reload), so that it may be taken."""
-    if reading.config is None:
+def check(
+    reading: Reading, environ: Mapping[str, str], *, listening: bool = False,
+    more: Callable[[Config], Iterable[Fault]] = lambda config: (),
+) -> tuple[Finding, ...]:  # fmt: skip
+    """Every finding, by line. `listening`: the gateway itself holds the port (a reload), so that it may be taken.
+
+    `more` looks at what takes longer to look at than a start should: the store.
+    """
+    config = reading.config
+    if config is None:
         return reading.findings
-    found = [*_entries(reading.config), *_host(reading.config, environ, listening=listening)]
+    found = [*_entries(config), *_host(config, environ, listening=listening), *more(config)]
     findings = [
         Finding(what, hint, *reading.at(place), "error" if ends else "warning") for place, what, hint, ends in found
     ]

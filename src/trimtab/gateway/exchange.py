@@ -331,10 +331,10 @@ class Exchange:
                 attempt.stop()
             self._attempts.clear()
         now = time.monotonic()
-        name = self._tried[-1].back_end.name if self._tried else ""
+        name, paid_as = self._tried[-1].back_end.name if self._tried else "", ""
         if won is not None:
             self._won = None  # it points back here: without a cycle the memory is free at once
-            name = won.target.back_end.name
+            name, paid_as = won.target.back_end.name, won.target.name
             won.stop()  # leaves; cuts the connection unless its answer was whole
         told = usage or estimated or NOTHING
         self._key.leave(time.time(), self._asked.model, told.prompt + told.completion, self._held, self._long)
@@ -342,7 +342,7 @@ class Exchange:
         record = Record(
             self._key.id, self._route.name, name, self._served.name, self._status, told.prompt, told.completion,
             told.cached, now - self.started, self._first_byte, usage is not None, self._request.id.decode("latin-1"),
-            self._client.peer, "" if trace is None else trace.decode("latin-1"),
+            self._client.peer, "" if trace is None else trace.decode("latin-1"), paid_as,
         )  # fmt: skip
         self._over_with(self, record, None if estimated is None else self._tried[-1])
 

@@ -88,7 +88,8 @@ class Fleet:
         return entry.targets if entry is not None and entry.targets else unnamed.get(name, ())
 
     def _targets(self, model: str, targets: Iterable[TargetConfig], level: int) -> list[Target]:
-        return [Target(self.back_ends[t.back_end], t.model or model, t.weight, level) for t in targets]
+        name = model if level else ""
+        return [Target(self.back_ends[t.back_end], t.model or model, t.weight, level, name) for t in targets]
 
     def _entry(self, targets: Iterable[tuple[str, str]]) -> Mapping[str, object]:
         """What the first replica that lists the model says of it, with the shortest context of all."""

@@ -137,12 +137,17 @@ class BackEnd:
 
 
 class Target:
-    """A model of a back end: `model` is the id that it goes by there."""
+    """A model of a back end: `model` is the id that it goes by there, `name` the gateway's whose replica it is.
 
-    __slots__ = ("back_end", "level", "model", "salt", "weight")
+    `name` is empty where that is the route's own.
+    """
 
-    def __init__(self, back_end: BackEnd, model: str, weight: float | None = None, level: int = 0) -> None:
-        self.back_end, self.model, self.level = back_end, model, level
+    __slots__ = ("back_end", "level", "model", "name", "salt", "weight")
+
+    def __init__(
+        self, back_end: BackEnd, model: str, weight: float | None = None, level: int = 0, name: str = ""
+    ) -> None:
+        self.back_end, self.model, self.level, self.name = back_end, model, level, name
         self.weight = back_end.weight if weight is None else weight
         self.salt = blake2b(f"{back_end.name}\n{model}".encode(), digest_size=16).digest()
 

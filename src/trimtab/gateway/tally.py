@@ -72,7 +72,9 @@ class Tally:
             row[_FIRST + bisect_left(BOUNDS, first)] += 1
         money = 0.0
         if self._prices:
-            money = _cost(self._prices.get(record.model), prompt, record.cached_tokens, completion)
+            money = _cost(
+                self._prices.get(record.answered_by or record.model), prompt, record.cached_tokens, completion
+            )
             row[7] += money
         key = self._keys.get(record.key)
         if key is not None:

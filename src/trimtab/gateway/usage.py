@@ -29,7 +29,7 @@ class Record(msgspec.Struct):
     """One answered request, for the ledger."""
 
     key: str
-    model: str
+    model: str  # that was asked for
     back_end: str
     path: str  # without /v1
     status: int  # 499: the client left; in a stream that broke, what it would have been
@@ -42,6 +42,7 @@ class Record(msgspec.Struct):
     id: str = ""  # of the request, as back end and client were told it
     peer: str = ""
     trace: str = ""  # the client's traceparent
+    answered_by: str = ""  # the model that a fall-back led to, by whose price it is paid
 
 
 Names = tuple[tuple[bytes, bytes], ...]

@@ -89,6 +89,50 @@ def open_store(address: str | None, default: Path) -> Store:
     return store
 
 
+def look(address: str | None, default: Path) -> Store | None:
+    """The store as it is, found to be reachable and writable, or None where it is yet to be made; nothing is changed.
+
+    UsageError for an address that names none, HostError when it cannot be used or is newer than this Trimtab.
+    """
+    url = _url(address or str(default))
+    shown = url.render_as_string(hide_password=True)
+    if url.get_backend_name() == "sqlite":
+        shown = url.database or shown
+        _require_writable(Path(shown))
+        if not Path(shown).exists():
+            return None
+    store = Store(_engine(url), shown)
+    try:
+        with store._faults(), store._to_write() as connection, connection.begin() as tried:
+            present = _present(connection)
+            _require_known(present, shown)
+            if present is None:
+                connection.exec_driver_sql("CREATE TABLE trimtab_tried (n INTEGER)")
+            else:
+                connection.execute(_RAISED)
+            tried.rollback()
+    except BaseException:
+        store.close()
+        raise
+    if present is not None:
+        return store
+    store.close()
+    return None
+
+
+def _require_writable(file: Path) -> None:
+    place = file
+    while not place.exists():
+        place = place.parent
+    fits = place.is_file() if place == file else place.is_dir()
+    if not fits or not os.access(place, os.R_OK | os.W_OK):
+        raise HostError(
+            msg("the store {store} cannot be used: {reason}", store=file, reason=msg("{file} cannot be written",
+                file=place)),
+            hint=msg("Mend its owner or mode, or name another with --store."),
+        )  # fmt: skip
+
+
 def unreachable(shown: str, error: exc.SQLAlchemyError) -> HostError:
     """What is told of a failure of the store: the driver's own words, without the statement and its values."""
     origin = getattr(error, "orig", None)
@@ -175,15 +219,23 @@ def _up_to_date(store: Store) -> None:
         present = _present(connection)
         if present == HEAD:
             return
-        from trimtab.gateway.store.upgrading import known, upgrade
+        _require_known(present, store.shown)
+        from trimtab.gateway.store.upgrading import upgrade
 
-        if present is not None and present not in known():
-            raise HostError(
-                msg("the store {store} was made by a newer Trimtab (its tables are at {present})", store=store.shown,
-                    present=present),
-                hint=msg("Update Trimtab: pip install -U trimtab"),
-            )  # fmt: skip
         upgrade(connection)
+
+
+def _require_known(present: str | None, shown: str) -> None:
+    if present in (None, HEAD):
+        return
+    from trimtab.gateway.store.upgrading import known
+
+    if present not in known():
+        raise HostError(
+            msg("the store {store} was made by a newer Trimtab (its tables are at {present})", store=shown,
+                present=present),
+            hint=msg("Update Trimtab: pip install -U trimtab"),
+        )  # fmt: skip
 
 
 def _present(connection: sa.Connection) -> str | None:
