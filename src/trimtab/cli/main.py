@@ -31,6 +31,7 @@ VERBS: dict[str, str] = {
     "plan": "trimtab.cli.plan:run",
     "verify": "trimtab.cli.verify:run",
     "bench": "trimtab.cli.bench:run",
+    "compare": "trimtab.cli.compare:run",
     "ps": "trimtab.cli.ps:run",
     "logs": "trimtab.cli.logs:run",
     "history": "trimtab.cli.history:run",

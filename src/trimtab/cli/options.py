@@ -182,10 +182,34 @@ Goodput = Annotated[
     typer.Option("--goodput", help="A target in ms that good requests keep, e.g. ttft=500; may be repeated."),
 ]
 Warmup = Annotated[int, typer.Option("--warmup", min=0, help="Requests before the clock starts.")]
-Seed = Annotated[int, typer.Option("--seed", help="What lengths and arrivals are drawn from.")]
+Seed = Annotated[int, typer.Option("--seed", help="What lengths, arrivals and orders are drawn from.")]
 RowsFile = Annotated[Path | None, typer.Option("--rows", help="Write every request and figure here, as JSON Lines.")]
 HtmlFile = Annotated[
     Path | None, typer.Option("--html", help="Write a report with pictures here; needs the extra trimtab[report].")
+]
+PromptFile = Annotated[
+    Path | None, typer.Argument(metavar="[PROMPTS.jsonl]", help="Prompts with their checks; default: Trimtab's own.")
+]
+SideA = Annotated[
+    str, typer.Option("--a", metavar="URL[,MODEL]", help="The first back end, or FILE.json of an earlier --json.")
+]
+SideB = Annotated[
+    str | None,
+    typer.Option("--b", metavar="URL[,MODEL]", help="The second, written alike; without it --a is asked alone."),
+]
+KeyA = Annotated[str | None, typer.Option("--key-a", help="Key of --a; default: --key.")]
+KeyB = Annotated[str | None, typer.Option("--key-b", help="Key of --b; default: --key.")]
+Judge = Annotated[
+    str | None, typer.Option("--judge", metavar="URL[,MODEL]", help="A model that says which answer is better.")
+]
+JudgeKey = Annotated[str | None, typer.Option("--judge-key", help="Key of --judge; default: --key.")]
+PriceA = Annotated[
+    str | None, typer.Option("--price-a", metavar="IN,OUT", help="Money for a million tokens of prompts, of answers.")
+]
+PriceB = Annotated[str | None, typer.Option("--price-b", metavar="IN,OUT", help="The same of --b.")]
+Repeats = Annotated[int, typer.Option("--repeats", min=1, max=1000, help="How often each prompt is asked.")]
+AnswerTokens = Annotated[
+    int, typer.Option("--max-tokens", min=1, help="Tokens of an answer at most, where the prompt says nothing.")
 ]
 KeyLabel = Annotated[str | None, typer.Option("--label", help="What the key is called.")]
 KeyOwner = Annotated[str | None, typer.Option("--owner", help="Whose key it is.")]

@@ -15,7 +15,7 @@ from trimtab.bench.stats import Distribution, Estimate
 from trimtab.messages import Message, msg
 
 _WIDTH = 110
-_NOTES = {
+NOTES = {
     "not streamed": msg("answers came whole, not as a stream: no time to the first token can be told"),
     "no usage": msg("answers without a usage: their chunks were counted as tokens"),
     "no text": msg("answers without any text"),
@@ -100,7 +100,7 @@ def remarks(measured: Measured) -> list[Message]:
     if not measured.exact_lengths:
         lines.append(msg("prompts are sized by the usage of two samples: this server has no /tokenize"))
     for note, count in measured.outcome.notes.items():
-        lines.append(msg("{count} of {all}: {note}", count=count, all=len(measured.outcome.rows), note=_NOTES[note]))
+        lines.append(msg("{count} of {all}: {note}", count=count, all=len(measured.outcome.rows), note=NOTES[note]))
     late = measured.summary.late
     if late is not None and late.p99.value > 0.05:
         lines.append(
