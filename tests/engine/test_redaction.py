@@ -33,6 +33,9 @@ PLANTED = [
     f"nvapi-{S}", f"xoxb-{S}", "AKIAS3CRETVALUE01234", f"AIza{S}0123456", f"eyJhbGciOiJI.{S}.{S}", f"ya29.{S}",
     f"-----BEGIN RSA PRIVATE KEY-----\n{S}\n{S}\n-----END RSA PRIVATE KEY-----",
     f"-----BEGIN OPENSSH PRIVATE KEY-----\n{S}\n(cut off", f"sk_live_{S}",
+    f"{{'secret_key': '{S}'}}", f"Private-Token: {S}", f"DEPLOY_TOKEN={S}", f"secret_access_key: {S}",
+    f"https://hooks.slack.com/services/T00000000/B00000000/{S}", f"https://discord.com/api/webhooks/123456/{S}",
+    f"https://api.telegram.org/bot123456789:{S}/sendMessage", f"https://x.webhook.office.com/webhookb2/{S}@{S}/y",
     f"curl -s http://127.0.0.1:8000/v1/models -H 'Authorization: Bearer {S}' -H 'Content-Type: application/json'",
 ]  # fmt: skip
 KEPT = [
@@ -45,6 +48,7 @@ KEPT = [
     "--enable-auto-tool-choice",
     "(EngineCore pid=9) ERROR 11-30 03:43:16 [v1/engine/core.py:1330] EngineCore failed to start.",
     "Qwen/Qwen2.5-7B-Instruct", "key: value_states", "the first token took 0.3 s", "cache_key=(1, 2)",
+    "at 20:34:14 std::bad_alloc in c10::Error, torch::jit", "[::1]:8000 and ::", "0x7f:12:30 a:b:c",
 ]  # fmt: skip
 PRIVATE = Private(
     secrets=("correct horse battery", "tiny"), homes=("/home/ada", "/srv/people/ada"), users=("ada", "root"),
@@ -127,3 +131,8 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     begun = time.thread_time()
     redact(unit * (20_000 // len(unit)), PRIVATE)
     assert time.thread_time() - begun < 2.0  # the slowest takes 0.2 s
+
+
+def test_addresses_of_both_kinds() -> None:
+    text = "from 203.0.113.77, fd12:3456:789a::1, [2001:db8::2]:8000 and fe80::fc:ff:fe00:1%eth0 to ::1"
+    assert redact(text, PRIVATE) == "from ADDRESS, ADDRESS, [ADDRESS]:8000 and ADDRESS%eth0 to ::1"

@@ -25,10 +25,13 @@ class Private(msgspec.Struct, frozen=True):
 
 
 # Names whose value is a secret. `*_token` is one only where it is no special token of a tokenizer (bos_token).
-_TOKEN_OWNERS = "hf|hub|auth|access|refresh|api|id|bearer|session|github|gitlab|modelscope|user|admin|service|csrf|xsrf"
+_TOKEN_OWNERS = (
+    "hf|hub|auth|access|refresh|api|id|bearer|session|github|gitlab|modelscope|user|admin|service|csrf|xsrf|private|deploy"
+    "|job|runner|vault|bot"
+)
 # Bounded and tried at the beginning of a word alone, so that no text takes more than linear time.
 _SECRET_NAME = (
-    r"(?:[\w.-]{0,64}(?:passw(?:or)?d|passphrase|secret|credentials?|api[_-]?keys?|apikey|access[_-]?key(?:[_-]?id)?"
+    r"(?:[\w.-]{0,64}(?:passw(?:or)?d|passphrase|secret(?:[_-]?(?:access[_-]?)?key)?|credentials?|api[_-]?keys?|apikey|access[_-]?key(?:[_-]?id)?"
     r"|private[_-]?key|account[_-]?key|signing[_-]?key|encryption[_-]?key|signature|sas[_-]?token)"
     rf"|(?:[\w.-]{{0,64}}[_.-])?(?:{_TOKEN_OWNERS})[_-]?token"
     r"|(?-i:[A-Z][A-Z0-9_]{0,64}_(?:TOKEN|KEY|PAT|PWD))|pwd|sig|x-amz-[\w-]{1,64})"
@@ -56,6 +59,8 @@ _SHAPES = re.compile(
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"
     r"|\bglpat-[\w-]{16,}|\bnvapi-[\w-]{20,}|\bxox[abposr]-[\w-]{10,}|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}"
     r"|\bms-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{20,}|\bpypi-[\w-]{30,}|\bnpm_[A-Za-z0-9]{30,}|\bya29\.[\w-]{20,}"
+    r"|(?<=hooks\.slack\.com/services/)[\w/]+|(?<=/api/webhooks/)\d+/[\w-]+|(?<=/bot)\d{6,}:[\w-]{20,}"
+    r"|(?<=webhook\.office\.com/)[\w/@-]+"
     r"|\beyJ[\w-]{8,2048}\.[\w-]{8,4096}\.[\w-]*|\bwandb_v\d_\w{20,}"
 )
 _PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
@@ -67,6 +72,7 @@ _PROMPT_IDS = re.compile(r"(?P<key>\bprompt_token_ids: )\[[^\]]*\]?")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}\b")
 _HOME = re.compile(r"(?:/home|/Users|/var/home)/(?![.*~])[^/\s'\":,;)\]]+|[A-Za-z]:\\+Users\\+[^\\\s'\":,;]+")
 _IPV4 = re.compile(r"(?<![\d.])(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?![\d.])")
+_IPV6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?![\w:])", re.IGNORECASE)
 _PACKAGE = re.compile(r"[-_]cu\d+\D{1,3}$|==$|version\W{1,3}$|\bv$", re.IGNORECASE)
 
 
@@ -100,7 +106,8 @@ def redact(text: str, private: Private) -> str:
     text = _EMAIL.sub("MAIL", text)
     text = _names(text, private.hosts, "HOST")
     text = _names(text, private.users, "USER")
-    return _IPV4.sub(_address(text), text)
+    text = _IPV4.sub(_address(text), text)
+    return _IPV6.sub(_address6, text)
 
 
 def _starred(value: str) -> str:
@@ -119,6 +126,17 @@ def _names(text: str, names: Iterable[str], by: str) -> str:
 
 
 _COMMON = frozenset({"root", "localhost", "user", "ubuntu", "admin", "debian", "ec2-user", "vllm", "trimtab"})
+
+
+def _address6(match: re.Match[str]) -> str:
+    """A time of day or a scope of C++ has no such form; this host's own address stays."""
+    from ipaddress import IPv6Address
+
+    try:
+        found = IPv6Address(match[0])
+    except ValueError:
+        return match[0]
+    return match[0] if found.is_loopback or found.is_unspecified else "ADDRESS"
 
 
 def _address(text: str) -> Callable[[re.Match[str]], str]:
