@@ -13,13 +13,17 @@ from pathlib import Path
 
 import httpx2
 import psutil
+import pytest
 
 from tests.cli.test_up import clear, environment, record, running
 from tests.supervisor.fake import wait_for
 from trimtab.cli.format.history import History, history_text
+from trimtab.cli.history import before_crash
+from trimtab.cli.settings import dirs
 from trimtab.engine.flight import Moment
 from trimtab.engine.registry import ServerRecord
 from trimtab.messages import msg
+from trimtab.supervisor import registry
 from trimtab.supervisor.history import Note, Start, Stay
 from trimtab.supervisor.recorder import FlightLog, read_flight
 
@@ -178,3 +182,21 @@ def ask(server: ServerRecord) -> None:
             f"{server.base_url}/chat/completions", json=body, headers={"Authorization": f"Bearer {server.api_key}"},
             timeout=60,
         )  # fmt: skip
+
+
+def test_the_minutes_before_a_crash_after_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    home = registry.directory(dirs().state, "mine")
+    log = FlightLog(home)
+    for at, run in ((10_000.0, 1), (10_005.0, 1), (10_300.0, 1), (9_900.0, 8), (9_960.0, 9), (10_100.0, 2)):
+        log.write(Moment(at=at, running=run))
+    log.close()
+    stays = (Stay("ready", 10_000.0, None, msg("answered")), Stay("crashed", 10_100.0, None, msg("was killed")))
+    early = before_crash("mine", Start(1, 10_000.0, stays, {}))
+    assert early is not None
+    assert [row.running for row in early.minutes] == [2]  # began at 10,000 by a clock that was set since
+    late = before_crash("mine", Start(1, 10_400.0, stays, {}))
+    assert late is not None
+    assert [row.running for row in late.minutes] == [8, 9, 2]

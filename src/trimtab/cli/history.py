@@ -9,6 +9,7 @@ from trimtab.cli.format.history import History, history_json, history_text
 from trimtab.cli.named import server_named
 from trimtab.cli.settings import dirs, lang
 from trimtab.engine.before import WINDOW_S, Before, minutes_before
+from trimtab.engine.flight import Moment
 from trimtab.engine.registry import ServerRecord
 from trimtab.supervisor import registry
 from trimtab.supervisor.history import Start, starts
@@ -38,5 +39,14 @@ def before_crash(name: str, start: Start) -> Before | None:
     if end is None or end.state != "crashed":
         return None
     home = registry.directory(dirs().state, name)
-    moments = read_flight(home, max(start.at, end.at - WINDOW_S), end.at)
-    return minutes_before(moments, end.at)
+    since = end.at - WINDOW_S
+    if start.at <= end.at:  # else the clock was set back meanwhile
+        since = max(since, start.at)
+    return minutes_before(_since_the_clock_was_set(read_flight(home, since), end.at), end.at)
+
+
+def _since_the_clock_was_set(moments: list[Moment], until: float) -> list[Moment]:
+    """Those up to `until` after the last step back: what was recorded before it would seem to be of the same time."""
+    last = next((at for at in range(len(moments) - 1, -1, -1) if moments[at].at <= until), -1)
+    steps = (at for at in range(last, 0, -1) if moments[at].at < moments[at - 1].at)
+    return moments[next(steps, 0) : last + 1]
