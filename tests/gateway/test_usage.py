@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.gateway.scripted import STREAM_HEAD, answer, chunk, events, one, run, until
 from trimtab.gateway import errors
-from trimtab.gateway.flow import Renamed, next_number
+from trimtab.gateway.flow import Renamed, names, next_number
 from trimtab.gateway.request import Refused
 from trimtab.gateway.usage import BodyUsage, StreamUsage, Usage
 
@@ -76,6 +76,17 @@ def test_a_stream_tells_its_usage_cut_at_every_byte(data: bytes, usage: Usage | 
     reading = StreamUsage(hide=hide)
     out = b"".join(reading.pass_on(data[i : i + 1]) for i in range(len(data))) + reading.rest()
     assert (out, reading.usage()) == (kept, usage)
+
+
+def test_a_streams_names_are_put_back_cut_at_every_byte() -> None:
+    data = stream({"model": "m", **DELTA}, {"model": "mm", **DELTA}, b'{"model":"m"}', LAST, {"model": "m"})
+    wanted = data.replace(b'"model": "m"', b'"model": "mine"').replace(b'"model":"m"', b'"model":"mine"')
+    assert wanted.count(b"mine") == 3
+    for cut in range(len(data)):
+        reading = StreamUsage(hide=False, names=names("m", "mine"))
+        assert reading.pass_on(data[:cut]) + reading.pass_on(data[cut:]) + reading.rest() == wanted
+    reading = StreamUsage(hide=False, names=names("m", "mine"))
+    assert reading.pass_on(data[:-1]) + reading.rest() == wanted[:-1]  # the last line's end is missing
 
 
 @settings(max_examples=60, deadline=None)

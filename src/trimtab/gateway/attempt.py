@@ -65,13 +65,14 @@ class Attempt:
 
     def stop(self) -> None:
         """Nobody wants the answer any more: the connection is cut."""
-        task, self._task = self._task, None
-        if task is not None:
+        if self._task is not None:
+            task, self._task = self._task, None
             task.cancel()
-        connection, self.connection = self.connection, None
-        if connection is not None:
+        if self.connection is not None:
+            connection, self.connection = self.connection, None
             connection.abandon()
-        self.leave()
+        if not self.ended:
+            self.leave()
 
     def leave(self) -> None:
         """The back end has nothing more to do with it."""

@@ -90,7 +90,9 @@ class Inbound(asyncio.Protocol):
         if alone and self._seen is not None:
             body = self._seen.body_of(data)
             if body is not None and len(body) <= self._max_body:
-                self._take_again(self._seen.about.again(body))
+                request = self._seen.about.again(body)  # between two messages of the parser, which need not see it
+                request.keep_alive, request.received = not self._draining, time.monotonic()
+                self._answer(request)
                 return
         try:
             self._parser.feed_data(data)
@@ -102,12 +104,6 @@ class Inbound(asyncio.Protocol):
         except httptools.HttpParserError as error:
             cause = error.__context__
             self._refuse(cause if isinstance(cause, Refused) else Refused(400, "malformed_request", "not valid HTTP"))
-
-    def _take_again(self, request: Request) -> None:
-        """A request with the head of one before, between two messages of the parser, which need not see it."""
-        request.keep_alive = not self._draining
-        request.received = self.since = time.monotonic()
-        self._answer(request)
 
     def _remember(self, data: bytes) -> None:
         """Know the head of a request that came alone and whole, without anything that is looked at each time."""
