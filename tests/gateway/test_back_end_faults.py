@@ -26,6 +26,7 @@ from tests.gateway.scripted import (
     run,
     several,
     streamed,
+    until,
 )
 from trimtab.gateway.config import BackEndConfig, Bounds, Config, ModelConfig, TargetConfig
 
@@ -35,6 +36,8 @@ LEVELS = {
     "m": ModelConfig((TargetConfig("a", "m"),), fall_back=("n",)),
     "n": ModelConfig((TargetConfig("b", "theirs"),)),
 }
+
+REPLICAS = {"m": ModelConfig(tuple(TargetConfig(name, "m") for name in "abc"))}
 
 
 def bytewise(data: bytes) -> list[Step]:
@@ -272,20 +275,88 @@ def test_the_breaker_opens_lets_one_request_try_and_closes() -> None:
         def script(n: int, request: bytes) -> list[Step]:
             return [hold, answer()] if good.is_set() else [CLOSE]
 
-        async with one(script) as (running, back_end):
-            for _ in range(3):
-                assert (await running.ask()).json["error"]["code"] == "back_end_failed"
-            assert (await running.ask()).json["error"]["code"] == "no_back_end"
-            assert len(back_end.seen) == 3
+        async with several([script, [answer()]], models=LEVELS) as (running, (first, second)):
+            for asked in (1, 2, 3, 3, 3):
+                assert (await running.ask()).status == 200  # the fall-back's
+                assert len(first.seen) == asked
             good.set()
-            running.fleet.back_ends["a"].open_until = time.monotonic()  # its time alone is over
-            back_end.arrived.clear()
+            breaker = running.fleet.back_ends["a"]
+            breaker.open_until = time.monotonic()  # its time alone is over
             trying = asyncio.create_task(running.ask())
-            await back_end.arrived.wait()
-            assert (await running.ask()).status == 503  # one at a time
+            await until(lambda: len(first.seen) == 4)
+            assert breaker.probing
+            assert [(await running.ask()).status for _ in range(3)] == [200] * 3  # meanwhile the others are answered
+            assert (len(first.seen), len(second.seen)) == (4, 8)  # one at a time
             hold.set()
-            assert (await trying).status == 200
+            assert "x-trimtab-fall-back" not in (await trying).headers
             assert (await running.ask()).status == 200
+            assert (len(first.seen), breaker.failures, breaker.probing) == (5, 0, False)
+
+    run(test())
+
+
+def test_a_try_that_fails_leaves_it_alone_again() -> None:
+    async def test() -> None:
+        async with several([[CLOSE], [answer()]], models=LEVELS) as (running, (first, _)):
+            breaker = running.fleet.back_ends["a"]
+            breaker.failures, breaker.open_until = 3, time.monotonic()
+            assert [(await running.ask()).status for _ in range(3)] == [200] * 3
+            assert (len(first.seen), breaker.failures, breaker.probing) == (1, 4, False)
+            assert breaker.open_until > time.monotonic() + 4
+
+    run(test())
+
+
+def test_when_all_are_left_alone_the_least_bad_is_asked_and_its_answer_closes_the_breaker() -> None:
+    async def test() -> None:
+        hold = asyncio.Event()
+        async with several([[hold, answer()]] * 3, models=REPLICAS) as (running, ends):
+            breakers = [running.fleet.back_ends[name] for name in "abc"]
+            for breaker, failures in zip(breakers, (5, 3, 4), strict=True):
+                breaker.failures, breaker.open_until = failures, time.monotonic() + 60
+            asking = [asyncio.create_task(running.ask()) for _ in range(4)]
+            await until(lambda: len(ends[1].seen) == 4)  # not one at a time: there is nobody else
+            assert not breakers[1].probing
+            hold.set()
+            assert {found.status for found in await asyncio.gather(*asking)} == {200}
+            assert [breaker.failures for breaker in breakers] == [5, 0, 4]
+            assert [len(end.seen) for end in ends] == [0, 4, 0]
+
+    run(test())
+
+
+def test_of_those_left_alone_each_is_asked_once_and_none_that_the_checks_hold_for_down() -> None:
+    async def test() -> None:
+        async with several([[CLOSE], [CLOSE], [answer()]], models=REPLICAS) as (running, ends):
+            breakers = [running.fleet.back_ends[name] for name in "abc"]
+            for breaker in breakers:
+                breaker.failures, breaker.open_until = 3, time.monotonic() + 60
+            breakers[2].healthy = False
+            assert (await running.ask()).json["error"]["code"] == "back_end_failed"
+            assert [len(end.seen) for end in ends] == [1, 1, 0]
+            assert [breaker.failures for breaker in breakers] == [4, 4, 3]
+            for breaker in breakers:
+                breaker.healthy = False
+            found = await running.ask()
+            assert (found.status, found.json["error"]["code"]) == (503, "no_back_end")
+
+    run(test())
+
+
+def test_a_hedge_does_not_ask_one_that_is_left_alone() -> None:
+    async def test() -> None:
+        go = asyncio.Event()
+        models = {"m": ModelConfig((TargetConfig("a", "m"), TargetConfig("b", "m")), hedge_after=0.02)}
+        async with several([[go, answer()], [answer()]], models=models, waits=Bounds()) as (running, ends):
+            other = running.fleet.back_ends["b"]
+            other.failures, other.open_until = 3, time.monotonic() + 60
+            asking = asyncio.create_task(running.ask())
+            await until(lambda: len(ends[0].seen) == 1)
+            (exchange,) = running.front.live
+            await until(lambda: exchange._hedge is None)  # its time came
+            go.set()
+            assert (await asking).status == 200
+            assert len(ends[1].seen) == 0
 
     run(test())
 
@@ -331,10 +402,10 @@ def test_hedging_asks_a_second_one_and_takes_the_first_answer() -> None:
 def test_a_hedge_that_comes_too_late_asks_nobody() -> None:
     async def test() -> None:
         targets = tuple(TargetConfig(name, "m") for name in "abc")
-        models = {"m": ModelConfig(targets, hedge_after=0.1)}
+        models = {"m": ModelConfig(targets, hedge_after=0.5)}
         async with several([[CLOSE], [answer()], [answer()]], models=models) as (running, ends):
             assert (await running.ask()).status == 200
-            await asyncio.sleep(0.2)  # longer than the hedge would have waited
+            await asyncio.sleep(0.6)  # longer than the hedge would have waited
             assert [len(e.seen) for e in ends] == [1, 1, 0]
             assert len(running.records) == 1
 

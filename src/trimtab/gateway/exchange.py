@@ -69,9 +69,12 @@ class Exchange:
         """Ask the next one; when there is none and nobody is being asked, the request has failed."""
         target = self._route.choose(self._served, self._between, self._request.body, self._tried)
         if target is None:
-            if not self._attempts:
+            if self._attempts:
+                return
+            target = self._route.least_bad(self._served, self._between, self._tried)
+            if target is None:
                 self._give_up()
-            return
+                return
         self._tried.append(target)
         speaks = target.back_end.speaks
         translation = None if self._served.protocol in speaks else self._between(self._served.path, speaks)
@@ -134,7 +137,7 @@ class Exchange:
             target.busy_until = time.monotonic() + min(asked_for or BUSY_S, MAX_BUSY_S)
             self._wait_s = min(asked_for or BUSY_S, self._wait_s or MAX_BUSY_S)
         others = [a for a in self._attempts if a is not attempt]
-        if not others and self._route.choose(self._served, self._between, b"", self._tried) is None:
+        if not others and self._none_left():
             return False
         attempt.stop()
         self._attempts = others
@@ -310,7 +313,10 @@ class Exchange:
                 self._ask()
 
     def _none_left(self) -> bool:
-        return self._route.choose(self._served, self._between, b"", self._tried) is None
+        asked = self._served, self._between
+        return (
+            self._route.choose(*asked, b"", self._tried) is None and self._route.least_bad(*asked, self._tried) is None
+        )
 
     def _fail(self, refused: Refused) -> None:
         self._status = refused.status

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Protocol
 
 from trimtab.gateway.config import Bounds
@@ -114,7 +114,7 @@ class BackEnd:
     def enter(self) -> bool:
         """Count one request in; True when it is the one that tries the back end again."""
         self.outstanding += 1
-        if self.failures >= FAILURES and not self.probing:
+        if self.failures >= FAILURES and not self.probing and time.monotonic() >= self.open_until:
             self.probing = True
             return True
         return False
@@ -199,6 +199,20 @@ class Route:
             if waiting and busy is None:
                 busy = min(waiting, key=attrgetter("busy_until"))
         return busy
+
+    def least_bad(self, served: Served, between: Between, tried: Collection[Target] = ()) -> Target | None:
+        """Of those that are left alone after failures, the one with the fewest in a row; None when there is none.
+
+        Of equals the first level's, then the least loaded. Asking it neither shortens its time alone nor counts as the
+        one request that tries it. One that the active checks hold for down is not asked.
+        """
+        found = [
+            (target.back_end.failures, level, (target.back_end.outstanding + 1) / target.weight, target)
+            for level, targets in enumerate(self._ways.get(served.path) or self._find_ways(served, between))
+            for target in targets
+            if target.back_end.failures >= FAILURES and target.back_end.healthy and target not in tried
+        ]
+        return min(found, key=itemgetter(0, 1, 2))[3] if found else None
 
     def takes(self, served: Served, between: Between) -> bool:
         """Whether any back end of the model can be asked for this, ready or not."""
