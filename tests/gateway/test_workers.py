@@ -51,6 +51,19 @@ def test_a_killed_worker_is_started_again(tmp_path: Path) -> None:
             assert running.ask("GET", "/v1/models")[0] == 200
 
 
+def test_a_worker_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None:
+    """A stopped process holds its connections and says nothing, as one whose loop is blocked does."""
+    with gateway(tmp_path, CONFIG, "--workers", "2") as running:
+        victim = min(worker.pid for worker in workers(running))
+        os.kill(victim, signal.SIGSTOP)
+        running.said(rf"process {victim}\) hangs: it has said nothing for 10(.0)? s; it is killed")
+        running.said(rf"process {victim}\) ended with -9; it is started again")
+        until(lambda: len({w.pid for w in workers(running)} - {victim}) == 2, "a new worker")
+        for _ in range(20):
+            assert running.ask("GET", "/v1/models")[0] == 200
+        assert running.log.read_text().count("hangs") == 1
+
+
 def test_signals_reach_every_worker(tmp_path: Path) -> None:
     with gateway(tmp_path, CONFIG, "--workers", "2") as running:
         (tmp_path / "gateway.yaml").write_text(CONFIG.replace("  m:", "  n:"))

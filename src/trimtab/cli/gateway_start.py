@@ -46,7 +46,8 @@ def start(setup: Setup, workers: int) -> int:
 
 def _work(setup: Setup, config: Config, place: Place, numbers: Path) -> None:
     part = Part(place.number, numbers)
-    run(lambda: Serving(setup, config, say, _first_keys(), part), place.listening, place.ready, place.parent)
+    served = lambda: Serving(setup, config, say, _first_keys(), part)  # noqa: E731
+    run(served, place.listening, place.ready, place.parent, place.alive)
 
 
 def _first_keys() -> Iterator[tuple[bytes, Key]]:

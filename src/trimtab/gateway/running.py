@@ -53,6 +53,7 @@ COLLECT_AFTER = 2_000  # new containers: a request leaves no cycle behind, the t
 GIVE_WAY_S = 0.0002  # for which a thread that writes to the store may keep the loop from running: 5 ms by default
 Say = Callable[[Message], None]
 LOOK_S = 1.0  # between two looks at the servers of this host
+ALIVE_S = 0.5  # between two words to the parent that the loop runs
 TELL_S = 0.5  # between two looks of the workers at each other's numbers
 
 
@@ -100,10 +101,14 @@ class Serving:
         self._told: tuple[str, ...] = tuple(sorted(config.models))  # the models that were named so far
         self._use(config)
 
-    async def run(self, listening: socket.socket, ready: Callable[[], None], parent: int | None = None) -> None:
+    async def run(
+        self, listening: socket.socket, ready: Callable[[], None], parent: int | None = None,
+        alive: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
         """Serve until SIGTERM or SIGINT; then running requests are waited for, until a second one or the bound.
 
-        `ready` is called once signals are minded and connections taken. `parent`: a pipe whose end is a signal too.
+        `ready` is called once signals are minded and connections taken, `alive` every ALIVE_S from then on, to the end.
+        `parent`: a pipe whose end is a signal too.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -116,6 +121,7 @@ class Serving:
         minding = [loop.create_task(work) for work in (self._tell(), self._look(), health.run(), self._load_admin())]
         served = loop.create_task(serve(self.front, listening, self._stop, self._bounds, tls=self._tls))
         ready()
+        saying = loop.create_task(_say_alive(alive)) if alive is not None else None
         try:
             await self._until_ended(served)
         finally:
@@ -129,6 +135,8 @@ class Serving:
                 self._access.close()
             if self._traces is not None:
                 self._traces.close()
+            if saying is not None:
+                saying.cancel()
         if self.sync.health.requests_lost:
             self._say(msg("the usage of {n} requests is lost: the store could not be reached",
                           n=self.sync.health.requests_lost))  # fmt: skip
@@ -303,9 +311,16 @@ class Serving:
         return found
 
 
+async def _say_alive(alive: Callable[[], None]) -> None:
+    while True:
+        await asyncio.sleep(ALIVE_S)
+        alive()
+
+
 def run(
-    serving: Callable[[], Serving], listening: socket.socket, ready: Callable[[], None], parent: int | None = None
-) -> None:
+    serving: Callable[[], Serving], listening: socket.socket, ready: Callable[[], None], parent: int | None = None,
+    alive: Callable[[], None] | None = None,
+) -> None:  # fmt: skip
     """Run one process's gateway to its end; `serving` makes it inside the loop."""
 
     async def main() -> None:
@@ -314,7 +329,7 @@ def run(
         gc.freeze()  # what is there from the start stays: it need not be looked through again and again
         gc.set_threshold(COLLECT_AFTER)
         sys.setswitchinterval(GIVE_WAY_S)
-        await made.run(listening, ready, parent)
+        await made.run(listening, ready, parent, alive)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main())

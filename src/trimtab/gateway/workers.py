@@ -2,6 +2,7 @@
 
 Each has a listening socket of its own (SO_REUSEPORT), which the parent keeps open: what was connected to a worker that
 died waits for the next one. One socket for all was measured too: a burst of 64 connections often went to one worker.
+Each says twice a second that its loop runs. One that is silent hangs: it is killed, and started again as if it had died.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ WATCHED = (*STOPPING, signal.SIGHUP, signal.SIGCHLD)
 PAUSE_S = 1.0  # before a worker that died is started again, and the least life that counts as one
 FAILURES = 5  # lives shorter than that, in a row over all workers, after which the gateway ends
 KILL_S = 5.0  # after the drain's bound
+LOOK_S = 1.0  # between two looks at who was silent
+SILENT_LOOKS = (
+    10  # in a row after which a worker hangs: looks, not seconds, so that time in which the parent was stopped
+)
+START_LOOKS = 60  # too does not count; the first word may take longer, since a store may have to be waited for
 
 
 class Place:
@@ -35,8 +41,15 @@ class Place:
 
     def ready(self) -> None:
         """Called once signals are minded and connections are taken."""
-        os.write(self._told, b"%d\n" % self.number)
+        self.alive()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+
+    def alive(self) -> None:
+        """Called in the loop again and again from then on: one that hangs cannot call it."""
+        with suppress(
+            BlockingIOError
+        ):  # a parent that was stopped reads nothing; what it missed need not be said twice
+            os.write(self._told, b"%d\n" % os.getpid())
 
 
 Serve = Callable[[Place], None]
@@ -65,6 +78,8 @@ class _Parent:
         self._workers: dict[int, tuple[int, float]] = {}  # pid -> number, when it was started
         self._due: dict[int, float] = {}  # number -> when it is started again
         self._served: set[int] = set()
+        self._silent: dict[int, tuple[int, int]] = {}  # pid -> for how many looks, and for how many it may be
+        self._look_at = 0.0
         self._failures = 0
         self._kill_at: float | None = None
         self._alive, self._ends = os.pipe()  # the workers read one end; the other closes when this process ends
@@ -73,7 +88,7 @@ class _Parent:
     def run(self) -> None:
         former = {number: signal.signal(number, lambda *_: None) for number in WATCHED}
         wake, waker = os.pipe()
-        for fd in (wake, waker, self._hears):
+        for fd in (wake, waker, self._hears, self._told):
             os.set_blocking(fd, False)
         before = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         try:
@@ -104,13 +119,16 @@ class _Parent:
                 if now >= self._kill_at:
                     self._kill()
                 continue
+            if now >= self._look_at:
+                self._look_at = now + LOOK_S
+                self._look_for_hung()
             for worker in [worker for worker, due in self._due.items() if due <= now]:
                 del self._due[worker]
                 self._start(worker)
 
-    def _patience(self) -> float | None:
-        times = [*self._due.values()] if self._kill_at is None else [self._kill_at]
-        return max(0.0, min(times) - time.monotonic()) if times else None
+    def _patience(self) -> float:
+        times = [self._look_at, *self._due.values()] if self._kill_at is None else [self._kill_at]
+        return max(0.0, min(times) - time.monotonic())
 
     def _start(self, number: int) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)  # until the worker minds them itself
@@ -118,6 +136,7 @@ class _Parent:
         if pid == 0:
             self._become(number)
         self._workers[pid] = (number, time.monotonic())
+        self._silent[pid] = 0, START_LOOKS
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
 
     def _become(self, number: int) -> None:
@@ -141,12 +160,20 @@ class _Parent:
             os._exit(status)
 
     def _hear(self) -> None:
-        for line in _read(self._hears).split():
-            if self._served >= set(range(len(self._sockets))):
-                return
-            self._served.add(int(line))
-            if len(self._served) == len(self._sockets):
-                self._all_ready()
+        heard = self._workers.keys() & {int(line) for line in _read(self._hears).split()}
+        self._silent.update(dict.fromkeys(heard, (0, SILENT_LOOKS)))
+        before, self._served = len(self._served), self._served | {self._workers[pid][0] for pid in heard}
+        if before < len(self._served) == len(self._sockets):
+            self._all_ready()
+
+    def _look_for_hung(self) -> None:
+        for pid, (silent, most) in self._silent.items():
+            self._silent[pid] = silent + 1, most
+            if silent + 1 == most:
+                number = self._workers[pid][0] + 1
+                self._say(msg("worker {n} (process {pid}) hangs: it has said nothing for {seconds} s; it is killed",
+                              n=number, pid=pid, seconds=most * LOOK_S))  # fmt: skip
+                os.kill(pid, signal.SIGKILL)
 
     def _signalled(self, number: int) -> None:
         if number == signal.SIGHUP:
@@ -168,6 +195,7 @@ class _Parent:
             if pid == 0:
                 return
             number, started = self._workers.pop(pid, (-1, 0.0))
+            self._silent.pop(pid, None)
             if number < 0 or self._kill_at is not None:
                 continue
             code = os.waitstatus_to_exitcode(status)
@@ -191,5 +219,5 @@ class _Parent:
 
 def _read(fd: int) -> bytes:
     with suppress(BlockingIOError):
-        return os.read(fd, 4096)
+        return os.read(fd, 1 << 16)  # all that a pipe holds: no line is cut
     return b""
