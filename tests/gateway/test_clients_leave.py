@@ -8,9 +8,11 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import pytest
 
 from tests.gateway.scripted import (
+    CLOSE,
     STREAM_HEAD,
     USAGE,
     Answer,
@@ -26,9 +28,12 @@ from tests.gateway.scripted import (
     one,
     request,
     run,
+    several,
     until,
 )
 from trimtab.gateway.app import ClientBounds
+from trimtab.gateway.config import Bounds, ModelConfig
+from trimtab.gateway.translate import between as translation
 
 DELTA = {"choices": [{"delta": {"content": "hi"}}]}
 BEGUN = STREAM_HEAD + chunk(events(DELTA)[0])
@@ -87,6 +92,54 @@ def test_the_back_end_is_let_go_within_50_ms(phase: str, how: str) -> None:
     assert run(soonest(once)) < CANCELLED_S
 
 
+Ends = list[list[Step]]
+LATER: dict[str, tuple[Ends, dict[str, object]]] = {
+    "after a first one failed": ([[CLOSE], []], {}),
+    "two asked at once": ([[], []], {"hedge_after": 0.01}),
+}
+
+
+@pytest.mark.parametrize("how", ["reset", "close"])
+@pytest.mark.parametrize("phase", LATER)
+def test_whoever_is_asked_by_then_is_let_go_within_50_ms(phase: str, how: str) -> None:
+    scripts, fields = LATER[phase]
+    models = {"m": msgspec.convert({"targets": [{"back_end": "a"}, {"back_end": "b"}], **fields}, ModelConfig)}
+
+    async def once() -> float:
+        async with several(scripts, models=models, waits=Bounds(), protocols=("chat",)) as (running, ends):
+            client = await connected(running.port, KEPT)
+            waiting = [end for end, script in zip(ends, scripts, strict=True) if not script]
+            await until(lambda: all(end.seen for end in waiting))
+            for end in waiting:
+                end.left.clear()
+            left = asyncio.get_running_loop().time()
+            leave(client, how)
+            await asyncio.gather(*(end.left.wait() for end in waiting))
+            taken = max(end.left_at for end in waiting) - left
+            assert all(b.outstanding == 0 for b in running.fleet.back_ends.values())
+            await until(lambda: [r.status for r in running.records] == [499])
+            return taken
+
+    assert run(soonest(once)) < CANCELLED_S
+
+
+@pytest.mark.parametrize("how", ["reset", "close"])
+def test_leaving_a_translated_stream_lets_the_back_end_go_within_50_ms(how: str) -> None:
+    asked = {"stream": True, "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
+
+    async def once() -> float:
+        async with one([BEGUN], protocols=("chat",), between=translation) as (running, back_end):
+            client = await connected(running.port, request(asked, "/v1/messages", "Connection: keep-alive"))
+            assert b"message_start" in await asyncio.get_running_loop().sock_recv(client, 1 << 16)
+            left = asyncio.get_running_loop().time()
+            leave(client, how)
+            await back_end.left.wait()
+            await until(lambda: [r.status for r in running.records] == [499])
+            return back_end.left_at - left
+
+    assert run(soonest(once)) < CANCELLED_S
+
+
 def test_a_client_of_http_1_0_that_leaves_is_noticed_too() -> None:
     async def once() -> float:
         async with one([], protocols=("chat",)) as (running, back_end):
@@ -103,7 +156,7 @@ def test_a_client_of_http_1_0_that_leaves_is_noticed_too() -> None:
 def test_leaving_while_the_back_end_is_dialed_ends_the_dialing() -> None:
     """A listening socket whose queue is full lets a connection wait."""
 
-    async def test() -> None:
+    async def once() -> float:
         with socket.socket() as full:
             full.bind(("127.0.0.1", 0))
             full.listen(0)
@@ -116,14 +169,17 @@ def test_leaving_while_the_back_end_is_dialed_ends_the_dialing() -> None:
             async with gateway(config({"a": port})) as running:
                 client = await connected(running.port, KEPT)
                 await until(lambda: running.fleet.back_ends["a"].outstanding == 1)
+                left = asyncio.get_running_loop().time()
                 client.close()
                 await until(lambda: running.fleet.back_ends["a"].outstanding == 0)
+                taken = asyncio.get_running_loop().time() - left
                 assert [r.status for r in running.records] == [499]
             for one_more in more:
                 one_more.close()
             waiting[0][1].close()
+            return taken
 
-    run(test())
+    assert run(soonest(once)) < CANCELLED_S
 
 
 def test_a_slow_reader_slows_the_back_end_and_memory_stays_flat() -> None:
