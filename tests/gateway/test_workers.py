@@ -1,15 +1,18 @@
 """Workers on one port: shared out, started again, signalled together, none left behind."""
 
+import http.client
+import json
 import os
 import signal
 import socket
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
 
-from tests.gateway.process import Gateway, gateway, until
+from tests.gateway.fake_back_end import back_end
+from tests.gateway.process import KEY, Gateway, gateway, until
 
 CONFIG = "local: false\nback_ends:\n  b: {url: http://127.0.0.1:9}\nmodels:\n  m: {targets: [{back_end: b}]}\n"
 
@@ -71,6 +74,27 @@ def test_signals_reach_every_worker(tmp_path: Path) -> None:
         running.said(r"(?s)reloaded: 1 models.*reloaded: 1 models")
         assert all(b'"id":"n"' in running.ask("GET", "/v1/models")[2] for _ in range(10))
     assert running.child.returncode == 0
+
+
+def test_a_reload_that_takes_the_back_end_away_drops_no_stream(tmp_path: Path) -> None:
+    asked = json.dumps({"model": "m", "messages": [], "stream": True})
+    with back_end() as leaves, back_end() as stays:
+        former, latter = (CONFIG.replace("http://127.0.0.1:9", one.url) for one in (leaves, stays))
+        with gateway(tmp_path, former, "--workers", "2") as running, ExitStack() as closing:
+            streams = []
+            for _ in range(6):  # shared out over both workers
+                client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+                closing.callback(client.close)
+                client.request("POST", "/v1/chat/completions", asked, {"Authorization": f"Bearer {KEY}"})
+                streams.append(client.getresponse())
+                assert b"first" in streams[-1].readline()
+            (tmp_path / "gateway.yaml").write_text(latter)
+            os.kill(running.child.pid, signal.SIGHUP)
+            running.said(r"(?s)reloaded: .*reloaded: ")
+            assert running.ask("POST", "/v1/chat/completions", {"model": "m", "messages": []})[0] == 200
+            assert len(stays.seen) == 1
+            leaves.go.set()
+            assert all(b"[DONE]" in stream.read() for stream in streams)
 
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:

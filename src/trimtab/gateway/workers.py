@@ -2,7 +2,7 @@
 
 Each has a listening socket of its own (SO_REUSEPORT), which the parent keeps open: what was connected to a worker that
 died waits for the next one. One socket for all was measured too: a burst of 64 connections often went to one worker.
-Each says twice a second that its loop runs. One that is silent hangs: it is killed and started again like one that died.
+Each says twice a second that its loop runs. One that is silent hangs: it is killed and started again as if it had died.
 """
 
 from __future__ import annotations
