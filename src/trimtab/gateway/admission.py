@@ -344,7 +344,7 @@ class Keys:
             return Refused(401, "key_wrong", "this gateway has no key yet: trimtab keys create makes one")
         inner, along = bare(text)
         if along and hash_of(inner) in self._keys:
-            return Refused(401, "key_with_blanks", f"the key is right but came with {' and '.join(along)} around it")
+            return Refused(401, "key_with_blanks", f"the key is right but came with {' and '.join(along)}")
         why = misfit(inner)
         return Refused(401, "key_wrong", f"no such key: {why}" if why else "no such key")
 

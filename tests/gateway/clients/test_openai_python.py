@@ -17,6 +17,8 @@ from pydantic import BaseModel
 
 from tests.gateway.clients import chat_words
 from tests.gateway.clients.conftest import Way
+from tests.gateway.clients.model_server import LENGTH
+from tests.gateway.process import until
 
 TEXT = "".join(chat_words.TEXT)
 CHAT = ["m", "chat-only", "messages-only"]
@@ -158,7 +160,7 @@ def test_a_wrong_key_and_an_unknown_model(way: Way, client: OpenAI) -> None:
 
 
 def test_a_key_in_blanks_or_quotes_is_named(way: Way, client: OpenAI) -> None:
-    with pytest.raises(openai.AuthenticationError, match="came with quotes around it"):
+    with pytest.raises(openai.AuthenticationError, match="the key is right but came with quotes"):
         ask(client.with_options(api_key=f'"{way.key}"'), "hello")
 
 
@@ -241,7 +243,8 @@ def test_embeddings(client: OpenAI, form: Any) -> None:
 
 def test_models(client: OpenAI) -> None:
     assert {card.id for card in client.models.list()} >= {"m", "chat-only", "messages-only"}
-    assert client.models.retrieve("m").id == "m"
+    until(lambda: getattr(client.models.retrieve("m"), "max_model_len", None) == LENGTH, "the context is told")
+    assert {card.id: getattr(card, "max_model_len", None) for card in client.models.list()}["m"] == LENGTH
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("no-such-model")
 
