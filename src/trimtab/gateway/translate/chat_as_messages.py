@@ -9,7 +9,8 @@ import msgspec
 from trimtab.gateway import errors
 from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import chat, sse
-from trimtab.gateway.translate.translation import CUT, EventStream, new_id, object_of, status_within, told
+from trimtab.gateway.translate.chat_stream import ChatStream
+from trimtab.gateway.translate.translation import CUT, new_id, object_of
 
 _encode = msgspec.json.Encoder().encode
 
@@ -86,12 +87,12 @@ class _Piece(NamedTuple):
     call: tuple[str, str] | None = None  # id and name
 
 
-class ChatAsMessages(EventStream):
+class ChatAsMessages(ChatStream):
     """Blocks one after the other: a piece for another block waits until the arguments of the open call are whole."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._begun = self._ended = False
+        self._begun = False
         self._index = -1  # of the open block
         self._open: tuple[str, int] | None = None
         self._arguments: list[str] = []  # of the open or last call
@@ -102,21 +103,9 @@ class ChatAsMessages(EventStream):
         self._signed = ""
         self._called = self._refused = False
         self._last = chat.Choice()
-        self._tokens: chat.Tokens | None = None
 
-    def take(self, event: sse.Event, out: list[bytes]) -> None:
-        """See EventStream."""
-        if event.data == b"[DONE]":
-            self._ended = True
-            self.close(out)
-            self._over = True
-            return
-        found = chat.answer.decode(event.data)
-        if found.failed:
-            self.fail(told(status_within(event.data), event.data), out)
-            return
-        if found.usage is not None:
-            self._tokens = found.usage
+    def chunk(self, found: chat.Answer, out: list[bytes]) -> None:
+        """See ChatStream."""
         self._begin(found, out)
         self._take(found.first, out)
 

@@ -10,7 +10,8 @@ import msgspec
 from trimtab.gateway import errors
 from trimtab.gateway.request import Refused
 from trimtab.gateway.translate import chat, sse
-from trimtab.gateway.translate.translation import CUT, EventStream, Fields, new_id, object_of, status_within, told
+from trimtab.gateway.translate.chat_stream import ChatStream
+from trimtab.gateway.translate.translation import CUT, Fields, new_id, object_of
 
 _encode = msgspec.json.Encoder().encode
 _ECHOED: dict[str, Any] = {
@@ -151,7 +152,7 @@ class _Open:
         return "".join(self.pieces)
 
 
-class ChatAsResponses(EventStream):
+class ChatAsResponses(ChatStream):
     """Items of output; calls whose arguments come by turns are open side by side."""
 
     def __init__(self, echo: Echo) -> None:
@@ -164,22 +165,9 @@ class ChatAsResponses(EventStream):
         self._now: _Open | None = None  # to which pieces of text or reasoning are added
         self._calls: dict[int, _Open] = {}
         self._finish: str | None = None
-        self._ended = False
-        self._tokens: chat.Tokens | None = None
 
-    def take(self, event: sse.Event, out: list[bytes]) -> None:
-        """See EventStream."""
-        if event.data == b"[DONE]":
-            self._ended = True
-            self.close(out)
-            self._over = True
-            return
-        found = chat.answer.decode(event.data)
-        if found.failed:
-            self.fail(told(status_within(event.data), event.data), out)
-            return
-        if found.usage is not None:
-            self._tokens = found.usage
+    def chunk(self, found: chat.Answer, out: list[bytes]) -> None:
+        """See ChatStream."""
         if self._begun is None:
             self._begun = found
             begun = _response(self._echo, found, self._id, "in_progress", None, [], None)

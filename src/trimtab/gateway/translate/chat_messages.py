@@ -5,27 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import msgspec
-
 from trimtab.gateway.routes import Stream
 from trimtab.gateway.translate import chat, messages
+from trimtab.gateway.translate.from_chat import Way, tells_usage
 from trimtab.gateway.translate.messages_as_chat import OBJECT, MessagesAsChat, completion
-from trimtab.gateway.translate.translation import (
-    Fields,
-    error_for,
-    kept,
-    object_of,
-    present,
-    read,
-    read_answer,
-    required,
-    unsupported,
-    write,
-)
+from trimtab.gateway.translate.translation import object_of, read_answer, required, unsupported
 
-PATH = b"/chat/completions"
 MAX_TOKENS = 4096  # Anthropic wants a number where chat has none; every model of theirs takes this one
-TRANSLATED = frozenset(chat.Request.__struct_fields__)
 # Extensions that vLLM's /v1/messages names as its chat completions do, and Anthropic's own top_k.
 KEPT = frozenset(
     {"top_k", "cache_salt", "chat_template_kwargs", "kv_transfer_params", "ec_transfer_params", "vllm_xargs",
@@ -38,50 +24,10 @@ DROPPED = frozenset(
      "prediction", "top_logprobs", "include_reasoning"}
 )  # fmt: skip
 _NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
-_EMPTY = (b"{}", b"[]")
 _OBJECT_TOOL = {
     "name": OBJECT, "description": "Give the answer: its input is the JSON object that was asked for.",
     "input_schema": {"type": "object"},
 }  # fmt: skip
-
-
-class ChatToMessages:
-    """One request."""
-
-    path = b"/messages"
-
-    def __init__(self) -> None:
-        self._tells_usage = self._wants_object = False
-
-    def request(self, body: bytes) -> bytes:
-        """See Translation."""
-        asked = read(chat.request, body)
-        if (asked.n or 1) != 1:
-            raise unsupported("n", "this model's back end gives one answer to a request")
-        if asked.logprobs:
-            raise unsupported("logprobs", "this model's back end speaks Anthropic's protocol, which has none")
-        self._tells_usage = bool(asked.stream_options and asked.stream_options.include_usage)
-        self._wants_object = wants_object(asked)
-        fields = kept(body, TRANSLATED, KEPT, DROPPED | without_effect(present(body)))
-        return write({**fields, **_asked(asked)})
-
-    def answer(self, body: bytes) -> bytes:
-        """See Translation."""
-        return msgspec.json.encode(completion(read_answer(messages.answer, body), wants_object=self._wants_object))
-
-    def error(self, status: int, body: bytes) -> bytes:
-        """See Translation."""
-        return error_for(PATH, status, body)
-
-    def stream(self) -> Stream:
-        """See Translation."""
-        return MessagesAsChat(tells_usage=self._tells_usage, wants_object=self._wants_object)
-
-
-def without_effect(fields: Fields) -> frozenset[str]:
-    """Fields that are refused unless they ask for what happens anyway."""
-    harmless = {"logit_bias": _EMPTY, "modalities": (b'["text"]',), "functions": (b"[]",)}
-    return frozenset(name for name, values in harmless.items() if bytes(fields.get(name, b"-")) in values)
 
 
 def _asked(asked: chat.Request) -> dict[str, Any]:
@@ -255,3 +201,15 @@ def _data(url: str, where: str) -> dict[str, Any]:
     if not comma or not encoding.endswith("base64"):
         raise unsupported(where, "of data: URLs only those in base64 can be carried over")
     return {"type": "base64", "media_type": media_type, "data": data}
+
+
+def _answer(body: bytes, asked: chat.Request) -> dict[str, Any]:
+    return completion(read_answer(messages.answer, body), wants_object=wants_object(asked))
+
+
+def _stream(asked: chat.Request) -> Stream:
+    return MessagesAsChat(tells_usage=tells_usage(asked), wants_object=wants_object(asked))
+
+
+_NO_LOGPROBS = "this model's back end speaks Anthropic's protocol, which has none"
+WAY = Way(b"/messages", KEPT, DROPPED, _NO_LOGPROBS, _asked, _answer, _stream)

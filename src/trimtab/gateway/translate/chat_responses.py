@@ -8,12 +8,10 @@ import msgspec
 
 from trimtab.gateway.routes import Stream
 from trimtab.gateway.translate import chat, responses
-from trimtab.gateway.translate.chat_messages import without_effect
+from trimtab.gateway.translate.from_chat import Way, tells_usage
 from trimtab.gateway.translate.responses_as_chat import ResponsesAsChat, completion
-from trimtab.gateway.translate.translation import error_for, kept, present, read, read_answer, unsupported, write
+from trimtab.gateway.translate.translation import read_answer, unsupported
 
-PATH = b"/chat/completions"
-TRANSLATED = frozenset(chat.Request.__struct_fields__)
 # What both of OpenAI's protocols name alike, and vLLM's extensions of both.
 KEPT = frozenset(
     {"user", "service_tier", "metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "top_k",
@@ -22,38 +20,6 @@ KEPT = frozenset(
      "priority", "kv_transfer_params", "ec_transfer_params", "vllm_xargs", "mm_processor_kwargs", "watermarking"}
 )  # fmt: skip
 DROPPED = frozenset({"store", "prediction", "top_logprobs", "prompt_cache_options", "include_reasoning"})
-
-
-class ChatToResponses:
-    """One request."""
-
-    path = b"/responses"
-
-    def __init__(self) -> None:
-        self._tells_usage = False
-
-    def request(self, body: bytes) -> bytes:
-        """See Translation."""
-        asked = read(chat.request, body)
-        if (asked.n or 1) != 1:
-            raise unsupported("n", "this model's back end gives one answer to a request")
-        if asked.logprobs:
-            raise unsupported("logprobs", "they are not carried over")
-        self._tells_usage = bool(asked.stream_options and asked.stream_options.include_usage)
-        fields = kept(body, TRANSLATED, KEPT, DROPPED | without_effect(present(body)))
-        return write({**fields, **_asked(asked)})
-
-    def answer(self, body: bytes) -> bytes:
-        """See Translation. Refused with the back end's own words where it answers that it failed."""
-        return msgspec.json.encode(completion(read_answer(responses.answer, body)))
-
-    def error(self, status: int, body: bytes) -> bytes:
-        """See Translation."""
-        return error_for(PATH, status, body)
-
-    def stream(self) -> Stream:
-        """See Translation."""
-        return ResponsesAsChat(tells_usage=self._tells_usage)
 
 
 def _asked(asked: chat.Request) -> dict[str, Any]:
@@ -147,3 +113,14 @@ def _part(part: chat.Part, where: str) -> dict[str, Any]:
     if part.file.file_data is None and part.file.file_id is None:
         raise unsupported(where, "a file without its bytes or its id")
     return {"type": "input_file", **_present(part.file)}
+
+
+def _answer(body: bytes, asked: chat.Request) -> dict[str, Any]:
+    return completion(read_answer(responses.answer, body))
+
+
+def _stream(asked: chat.Request) -> Stream:
+    return ResponsesAsChat(tells_usage=tells_usage(asked))
+
+
+WAY = Way(b"/responses", KEPT, DROPPED, "they are not carried over", _asked, _answer, _stream)
