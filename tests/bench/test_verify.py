@@ -12,9 +12,11 @@ import pytest
 
 from tests.fakes.openai_server import FakeServer, Knobs, serving
 from trimtab.bench.client import Timeouts
+from trimtab.bench.criteria.concurrency import concurrency_levels
+from trimtab.bench.criterion import Criterion
 from trimtab.bench.endpoint import Target
 from trimtab.bench.serverlog import LogSource, read_log
-from trimtab.bench.verify import Criterion, Verification, concurrency_levels, verify
+from trimtab.bench.verify import Verification, verify
 from trimtab.errors import UpstreamError, UsageError
 
 SOON = Timeouts(connect_s=5, first_s=10, between_s=0.5)

@@ -47,10 +47,11 @@ def test_json_has_the_schema_and_nothing_beside_it() -> None:
         done = verify(fake.base_url, "--json", TRIMTAB_LANG="zh")
     report = json.loads(done.stdout)
     assert done.stderr == ""
-    assert report["schema"] == "trimtab.verify/1"
+    assert report["schema"] == "trimtab.verify/2"
     assert report["passed"] is True
     assert [c["name"] for c in report["criteria"]] == ["one_request", "concurrency", "long_context", "no_oom"]
-    assert all(set(c) == {"name", "passed", "measured", "evidence"} for c in report["criteria"])
+    keys = {"name", "verdict", "passed", "seconds", "measured", "evidence", "next", "figures", "series"}
+    assert all(set(c) == keys for c in report["criteria"])
     assert report["capacity"]["requests"] == 3.0
 
 
@@ -103,7 +104,7 @@ def test_what_cannot_work_is_2_with_a_next_step(words: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_closes_the_connections() -> None:
+def test_ctrl_c_closes_the_connections_and_keeps_what_was_judged() -> None:
     with serving(Knobs(hang_streams=True)) as fake:
         child = subprocess.Popen(
             command(fake.base_url), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
@@ -113,7 +114,10 @@ def test_ctrl_c_closes_the_connections() -> None:
         out, err = child.communicate(timeout=10)
         assert fake.seen.left.wait(10)
     assert child.returncode == 130
-    assert out == ""
+    shown = {line.split()[0]: line for line in out.splitlines() if line}
+    assert "passed" in shown["one_request"]
+    assert all("not judged" in shown[name] for name in ("concurrency", "long_context", "no_oom"))
+    assert "interrupted: the verdicts are of what was done until then" in out
     assert "Traceback" not in err
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import threading
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,6 +69,15 @@ class Knobs:
     preemptions_per_request: float = 0.0
     errors_per_request: int = 0
     crlf: bool = False
+    tools: str = "named"  # named (no parser for auto, as vLLM without its flags), auto, words, left, garbage, refused
+    structured: str = "valid"  # valid, ignored, refused, cut
+    embeddings: str = ""  # "" (none), good, zeros, same, shuffled, cuts, empty
+    recalls: int = 5  # of the facts that it is asked for, how many it tells
+    usage_lie: str = ""  # prompt, answer, more, constant, stream
+    buffers_streams_s: float = 0.0  # all pieces at once after it
+    keeps_running: bool = False  # requests whose client left stay in its counters
+    prefill_s: float = 0.0  # a prompt of more than 200 tokens stops all others for so long
+    leaks_kv: bool = False
 
 
 @dataclass
@@ -79,6 +90,8 @@ class Seen:
     most_streams: int = 0
     disconnects: int = 0
     looks: int = 0
+    recalled: int = 0
+    kept: int = 0
     streaming: threading.Event = field(default_factory=threading.Event)
     left: threading.Event = field(default_factory=threading.Event)
 
@@ -97,6 +110,9 @@ class FakeServer:
             routes.append(Route(f"{k.prefix}/chat/completions", self.generate, methods=["POST"]))
         if k.completions:
             routes.append(Route(f"{k.prefix}/completions", self.generate, methods=["POST"]))
+        if k.embeddings:
+            routes.append(Route(f"{k.prefix}/embeddings", self.embed, methods=["POST"]))
+        self.busy_until = 0.0
         self.app = Starlette(routes=routes)
 
     def allowed(self, request: Request) -> bool:
@@ -139,11 +155,14 @@ class FakeServer:
             f"vllm:num_preemptions_total{{{labels}}} {n * self.knobs.preemptions_per_request}",
             f'vllm:request_success_total{{{labels},finished_reason="length"}} {n}',
             f'vllm:request_success_total{{{labels},finished_reason="error"}} {n * self.knobs.errors_per_request}',
-            f"vllm:num_requests_running{{{labels}}} {self.seen.streams}",
-            f"vllm:kv_cache_usage_perc{{{labels}}} 0.25",
+            f"vllm:num_requests_running{{{labels}}} {self.seen.streams + self.seen.kept}",
+            f"vllm:kv_cache_usage_perc{{{labels}}} {self.kv_usage()}",
             'vllm:cache_config_info{block_size="16",gpu_memory_utilization="0.9",num_gpu_blocks="96"} 1.0',
         ]
         return PlainTextResponse("\n".join(lines) + "\n")
+
+    def kv_usage(self) -> float:
+        return 0.25 if self.seen.streams or self.knobs.leaks_kv else 0.0
 
     def count(self, body: dict[str, Any]) -> int:
         if "messages" in body:
@@ -199,17 +218,88 @@ class FakeServer:
         if refusal is not None:
             return refusal
         self.seen.generations += 1
+        if "response_format" in body and self.knobs.structured == "refused":
+            return JSONResponse({"error": {"message": "Unsupported parameter: response_format"}}, 400)
         if self.knobs.dies_after and self.seen.generations > self.knobs.dies_after:
             await self.die(request)
-        counted = min(self.count(body), self.knobs.context - 20) if self.knobs.cuts_prompts else self.count(body)
-        told = round(len(self.knobs.answer) * self.knobs.usage_factor)
-        usage = {"prompt_tokens": counted, "completion_tokens": told} if self.knobs.usage else None
+        if "tools" in body:
+            return self.call(body)
+        words = self.answer(body)
+        usage = self.usage(body, len(words))
         if body.get("stream") and self.knobs.streams:
             return StreamingResponse(self.stream(body, usage), media_type="text/event-stream")
-        part = {"message": {"role": "assistant", "content": "".join(self.knobs.answer)}}
-        choice = {"index": 0, **(part if "messages" in body else {"text": "".join(self.knobs.answer)})}
+        part = {"message": {"role": "assistant", "content": "".join(words)}}
+        choice = {"index": 0, **(part if "messages" in body else {"text": "".join(words)})}
         choice["finish_reason"] = self.knobs.finish_reason
         return JSONResponse({"id": "x", "choices": [choice], **({"usage": usage} if usage else {})})
+
+    def usage(self, body: dict[str, Any], words: int) -> dict[str, int] | None:
+        k = self.knobs
+        prompt = min(self.count(body), k.context - 20) if k.cuts_prompts else self.count(body)
+        if not k.usage or (k.usage_lie == "stream" and body.get("stream")):
+            return None
+        told = round(words * k.usage_factor)
+        prompt = {"prompt": prompt // 2, "constant": 20}.get(k.usage_lie, prompt)
+        return {"prompt_tokens": prompt, "completion_tokens": {"answer": 1, "more": 99}.get(k.usage_lie, told)}
+
+    def answer(self, body: dict[str, Any]) -> tuple[str, ...]:
+        """The words of the answer: as many as allowed where the end of the text is to be ignored."""
+        k = self.knobs
+        if "response_format" in body:
+            valid = '{"colour": "red", "masts": 2, "afloat": true, "flags": ["a"]}'
+            return {"valid": (valid,), "cut": (valid[:30],)}.get(k.structured, k.answer)
+        secret = re.search(r"secret number is (\d+)", str(body.get("messages") or body.get("prompt")))
+        if secret and self.seen.recalled < k.recalls:
+            self.seen.recalled += 1
+            return (f"It is {secret[1]}.",)
+        if body.get("ignore_eos") and k.answer:
+            most = body.get("max_tokens") or body["max_completion_tokens"]
+            return tuple(k.answer[at % len(k.answer)] for at in range(most))
+        return k.answer
+
+    def call(self, body: dict[str, Any]) -> Response:
+        k, choice = self.knobs, body["tool_choice"]
+        if k.tools == "refused":
+            return JSONResponse({"error": {"message": "Unsupported parameter: tools"}}, 400)
+        if choice == "auto" and k.tools == "named":
+            text = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+            return JSONResponse({"error": {"message": text, "type": "BadRequestError", "code": 400}}, 400)
+        arguments = "north!" if k.tools == "garbage" else '{"direction": "north", "engine": true}'
+        call = {"id": "1", "type": "function", "function": {"name": "set_heading", "arguments": arguments}}
+        if choice == "auto" and k.tools in ("words", "left"):
+            text = "I set it." if k.tools == "words" else '<tool_call>{"name": "set_heading"}</tool_call>'
+            message: dict[str, Any] = {"role": "assistant", "content": text}
+        else:
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        if not body.get("stream"):
+            return JSONResponse({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+        cut = len(arguments) // 2
+        pieces = ({"name": "set_heading", "arguments": arguments[:cut]}, {"arguments": arguments[cut:]})
+        deltas = [{"tool_calls": [{"index": 0, "function": piece}]} for piece in pieces]
+        lines = [f"data: {json.dumps({'choices': [{'index': 0, 'delta': d}]})}\n\n" for d in deltas]
+        return PlainTextResponse("".join([*lines, "data: [DONE]\n\n"]), media_type="text/event-stream")
+
+    async def embed(self, request: Request) -> Response:
+        body, how = await request.json(), self.knobs.embeddings
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if how != "cuts" and any(len(text.split()) > self.knobs.context for text in texts):
+            return self.too_long(max(len(text.split()) for text in texts))
+        vectors = [[float((zlib.crc32(text.encode()) >> at) % 7 - 3) or 0.5 for at in range(12)] for text in texts]
+        if how == "shuffled" and len(vectors) > 1:
+            vectors.reverse()
+        vectors = {"zeros": [[0.0] * 12] * len(texts), "same": [[1.0] * 12] * len(texts), "empty": []}.get(how, vectors)
+        return JSONResponse({"data": [{"index": at, "embedding": v} for at, v in enumerate(vectors)], "usage": {}})
+
+    async def prefill(self, body: dict[str, Any]) -> None:
+        """A long prompt holds everybody up."""
+        if self.knobs.prefill_s and self.count(body) > 200:
+            self.busy_until = max(self.busy_until, asyncio.get_running_loop().time()) + self.knobs.prefill_s
+        await self.hold()
+
+    async def hold(self) -> None:
+        left = self.busy_until - asyncio.get_running_loop().time()
+        if left > 0:
+            await asyncio.sleep(left)
 
     async def die(self, request: Request) -> None:
         assert self.server is not None
@@ -237,6 +327,7 @@ class FakeServer:
                     yield raw[len(raw) // 2 :]
         except (asyncio.CancelledError, GeneratorExit):
             self.seen.disconnects += 1
+            self.seen.kept += self.knobs.keeps_running
             self.seen.left.set()
             raise
         finally:
@@ -244,11 +335,15 @@ class FakeServer:
 
     async def events(self, body: dict[str, Any], usage: dict[str, int] | None) -> AsyncIterator[Any]:
         k = self.knobs
+        await self.prefill(body)
+        if k.buffers_streams_s:
+            await asyncio.sleep(k.buffers_streams_s)
         empty = k.empty_after and self.seen.generations > k.empty_after
-        for at, word in enumerate(() if empty else k.answer):
+        for at, word in enumerate(() if empty else self.answer(body)):
             part: dict[str, Any] = {"delta": {"content": word}} if "messages" in body else {"text": word}
             yield {"choices": [{"index": 0, **part, "finish_reason": None}]}
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.0 if k.buffers_streams_s else 0.01)
+            await self.hold()
             if k.fail_streams_above and self.seen.most_streams > k.fail_streams_above:
                 yield {
                     "error": {"message": "EngineCore encountered an issue", "type": "InternalServerError", "code": 500}

@@ -1,13 +1,14 @@
 """Head-of-line blocking: what one long prompt does to short streams that run beside it.
 
 Short streams run all the time; a long prompt is sent among them, again and again. A gap between two chunks of a short
-stream counts as `during` when it ends while a long prompt is between its sending and its first token, else as `before`;
-a first token counts by when its stream was sent.
+stream counts as `during` when it overlaps the time between the sending of a long prompt and its first token, else as
+`before`: a prompt that is computed in one step gives its token together with theirs. A wait for a first token likewise.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
@@ -16,7 +17,8 @@ import msgspec
 from trimtab.bench.stats import Distribution, distribution
 from trimtab.bench.wire import Answer
 
-BEFORE_S = 5.0  # of short streams alone
+BEFORE_S = 5.0  # of short streams alone, at most
+EACH = 2  # answers of each stream are enough for it
 BOUND_S = 0.5  # a reader sees a pause of half a second
 
 
@@ -62,14 +64,16 @@ async def measure_blocking(
     async def talk() -> None:
         while not over.is_set():
             shorts.append(await short(next(numbers)))
+            if shorts[-1].trouble is not None:
+                return  # a server that refuses at once would be asked without end
 
     talking = [asyncio.create_task(talk()) for _ in range(streams)]
     longs: list[Answer] = []
     try:
-        await asyncio.sleep(BEFORE_S)
+        await _answers(shorts, EACH * streams, BEFORE_S)
         for number in range(times):
             longs.append(await long(number))
-            await asyncio.sleep(BEFORE_S / times)
+            await _answers(shorts, len(shorts) + streams, BEFORE_S / times)
     finally:
         over.set()
         await asyncio.gather(*talking)
@@ -85,11 +89,21 @@ async def measure_blocking(
     )
 
 
+async def _answers(found: list[Answer], count: int, most_s: float) -> None:
+    """Until there are `count`, or the time is over."""
+    ends = time.perf_counter() + most_s
+    while len(found) < count:
+        left = ends - time.perf_counter()
+        if left <= 0:
+            return
+        await asyncio.sleep(min(left, 0.05))
+
+
 def _side(answers: list[Answer], spans: list[tuple[float, float]], *, within: bool) -> Side:
-    def inside(moment: float) -> bool:
-        return any(begin <= moment <= end for begin, end in spans) is within
+    def inside(begin: float, end: float) -> bool:
+        return any(begin < last and end > first for first, last in spans) is within
 
     whole = [a for a in answers if a.trouble is None and a.times]
-    gaps = [b - c for a in whole for c, b in pairwise(a.times) if inside(a.sent + b)]
-    firsts = [a.times[0] for a in whole if inside(a.sent)]
+    gaps = [b - c for a in whole for c, b in pairwise(a.times) if inside(a.sent + c, a.sent + b)]
+    firsts = [a.times[0] for a in whole if inside(a.sent, a.sent + a.times[0])]
     return Side(distribution(gaps), distribution(firsts))

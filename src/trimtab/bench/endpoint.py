@@ -22,6 +22,10 @@ _NO_CHAT = ("chat template", "chat_template", "does not support chat completions
 LIST_S = 30.0  # for a list of models
 
 
+class NoTextError(UpstreamError):
+    """It serves no model that generates text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The three things that a client needs; without a model the first one served is taken."""
@@ -148,9 +152,9 @@ async def settle(
 
 
 def _no_text(server: Server) -> UpstreamError:
-    return UpstreamError(
+    return NoTextError(
         msg("{url} answers neither /chat/completions nor /completions", url=server.api),
-        hint=msg("Pass the URL of a server that generates text; an embedding model cannot be verified."),
+        hint=msg("Pass the URL of a server that generates text, or of an embedding model with /embeddings."),
     )
 
 

@@ -1,47 +1,49 @@
-"""Four criteria that make a server verified: one request, several at once, a prompt near its context, no OOM."""
+"""Verify a running server: judge it by the criteria of the registry, within a time budget, and keep what there is."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 import time
-import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
-import httpx2
+import msgspec
 
-from trimtab.bench.client import Exchange, Timeouts, ask, open_client
-from trimtab.bench.endpoint import Server, Target, check_target, find_server, settle
-from trimtab.bench.health import Health, judge_health, look
-from trimtab.bench.prompt import Prompt, Ruler, make_prompt, make_ruler
+from trimtab.bench.client import Timeouts, open_client
+from trimtab.bench.criteria.one_request import PROMPT
+from trimtab.bench.criteria.registry import CRITERIA, NO_OOM, QUICK, WITHOUT_TEXT
+from trimtab.bench.criterion import Criterion
+from trimtab.bench.endpoint import Target, check_target, find_server
+from trimtab.bench.health import Health, look
+from trimtab.bench.inquiry import Inquiry, Limits, MemorySource
 from trimtab.bench.serverlog import LogSource
-from trimtab.engine.api import printable
 from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 
-ONE_REQUEST, CONCURRENCY, LONG_CONTEXT, NO_OOM = CRITERIA = ("one_request", "concurrency", "long_context", "no_oom")
-
-OUTPUT_TOKENS = 16
-_FIRST_LEVEL = 4
-_NEAR_SHARE = 0.01  # how far below the context a prompt counted by /tokenize may stay
-_GUESS_SHARE = 0.03  # the same for one whose length is only estimated
-
-_NONE: Mapping[str, object] = MappingProxyType({})
+T = TypeVar("T")
+ONE_REQUEST = "one_request"
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """One of the four; `passed` None means not judged, and `evidence` then says why."""
+class Wish(msgspec.Struct, frozen=True):
+    """What to verify, beside the target."""
 
-    name: str
-    passed: bool | None
-    measured: Mapping[str, object] = field(default_factory=lambda: _NONE)
-    evidence: tuple[Message, ...] = ()
+    criteria: tuple[str, ...] = QUICK
+    context: int | None = None  # tokens of prompt and answer that one request needs; None: what the server states
+    concurrency: int = 8
+    log: LogSource | None = None
+    timeouts: Timeouts = Timeouts()
+    limits: Limits = Limits()
+    memory: MemorySource | None = None  # of a server on this host
+    needle_share: float = 0.8
+    memory_minutes: float = 2.0
+    budget_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
+class Capacity(msgspec.Struct, frozen=True):
     """What the server says of its memory, and how many requests of `context_tokens` its KV cache holds."""
 
     context_tokens: int | None = None
@@ -53,20 +55,21 @@ class Capacity:
     source: str | None = None  # "metrics" or "log"
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """The outcome: `passed` is False if any criterion is, None if any was not judged, else True."""
+class Verification(msgspec.Struct, frozen=True):
+    """The outcome: `passed` is False if any criterion failed, None if any was not measured, else True."""
 
     url: str
     model: str
     criteria: tuple[Criterion, ...]
     capacity: Capacity
     seconds: float
+    interrupted: bool = False
+    limits: Limits = Limits()
 
     @property
     def passed(self) -> bool | None:
-        verdicts = [c.passed for c in self.criteria]
-        return False if False in verdicts else None if None in verdicts else True
+        verdicts = {c.verdict for c in self.criteria}
+        return False if "failed" in verdicts else None if "not_measured" in verdicts else "passed" in verdicts or None
 
 
 # Called with the name of a criterion when it begins (None) and when it is judged.
@@ -82,226 +85,109 @@ def verify(
     observer: Observer | None = None,
     timeouts: Timeouts | None = None,
 ) -> Verification:
+    """Judge by the quick criteria, as `verify_by` does."""
+    wish = Wish(context=context, concurrency=concurrency, log=log, timeouts=timeouts or Timeouts())
+    return verify_by(target, wish, observer)
+
+
+def verify_by(target: Target, wish: Wish, observer: Observer | None = None) -> Verification:
     """Judge the server behind `target`; blocks until done. UpstreamError when there is no server to judge.
 
-    `context`: tokens of prompt and answer that one request needs (None: what the server states). An interrupt closes
-    all connections, so that the server stops generating.
+    In the main thread SIGINT and SIGTERM close all connections, so that the server stops generating; what was judged
+    until then is returned as `interrupted`.
     """
-    return asyncio.run(
-        verify_async(target, context=context, concurrency=concurrency, log=log, observer=observer, timeouts=timeouts)
-    )
+    return asyncio.run(_until_a_signal(target, wish, observer))
+
+
+async def _until_a_signal(target: Target, wish: Wish, observer: Observer | None) -> Verification:
+    stop = asyncio.Event()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return await verify_async(target, wish, observer, stop)
 
 
 async def verify_async(
-    target: Target,
-    *,
-    context: int | None = None,
-    concurrency: int = 8,
-    log: LogSource | None = None,
-    observer: Observer | None = None,
-    timeouts: Timeouts | None = None,
+    target: Target, wish: Wish, observer: Observer | None = None, stop: asyncio.Event | None = None
 ) -> Verification:
-    """`verify` inside a running event loop; cancelling it closes all connections."""
+    """`verify_by` inside a running event loop; `stop` ends it with what there is, cancelling it closes connections."""
     check_target(target)
-    for name, number in (("--context", context), ("--concurrency", concurrency)):
+    for name, number in (("--context", wish.context), ("--concurrency", wish.concurrency)):
         if number is not None and number < 1:
             raise UsageError(msg("{name} is {number}; it must be 1 or more", name=name, number=number))
-    timeouts = timeouts or Timeouts()
     began = time.perf_counter()
-    async with open_client(target.base_url, target.api_key, timeouts) as client:
-        server = await find_server(client, target, timeouts)
-        run = _Run(client, server, timeouts, context, concurrency, observer or (lambda name, criterion: None))
-        criteria, health = await run.judge_all(log)
+    watch = _Watch(stop or asyncio.Event(), began + wish.budget_s if wish.budget_s is not None else None)
+    async with open_client(target.base_url, target.api_key, wish.timeouts) as client:
+        server = await find_server(client, target, wish.timeouts)
+        run = Inquiry(
+            client, server, wish.timeouts, target.api_key, wish.context, wish.concurrency, wish.log, wish.memory,
+            wish.limits, wish.needle_share, wish.memory_minutes, watch.until,
+        )  # fmt: skip
+        criteria = await _judge_all(run, wish.criteria, watch, observer or (lambda name, criterion: None))
+        health = run.after or run.before
     return Verification(
-        run.server.api, run.server.model, criteria, _capacity(health, run.context), time.perf_counter() - began
+        run.server.api,
+        run.server.model,
+        criteria,
+        _capacity(health, run.context),
+        time.perf_counter() - began,
+        watch.stop.is_set(),
+        wish.limits,
     )
 
 
 @dataclass
-class _Run:
-    client: httpx2.AsyncClient
-    server: Server
-    timeouts: Timeouts
-    asked_context: int | None
-    concurrency: int
-    observer: Observer
-    mark: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+class _Watch:
+    stop: asyncio.Event
+    until: float | None
 
-    @property
-    def context(self) -> int | None:
-        return self.asked_context or self.server.context_tokens
-
-    async def judge_all(self, log: LogSource | None) -> tuple[tuple[Criterion, ...], Health]:
-        before = await look(self.client, self.server, log)
-        one = self._tell(ONE_REQUEST, await self._one_request(self._begin(ONE_REQUEST)))
-        several = self._tell(CONCURRENCY, await self._several(self._begin(CONCURRENCY)))
-        long = self._tell(LONG_CONTEXT, await self._long_context(self._begin(LONG_CONTEXT)))
-        self._begin(NO_OOM)
-        after = await look(self.client, self.server, log)
-        verdict, measured, evidence = judge_health(before, after)
-        return (one, several, long, self._tell(NO_OOM, Criterion(NO_OOM, verdict, measured, evidence))), after
-
-    def _begin(self, name: str) -> str:
-        self.observer(name, None)
-        return name
-
-    def _tell(self, name: str, criterion: Criterion) -> Criterion:
-        self.observer(name, criterion)
-        return criterion
-
-    async def _ask(self, prompt: str, output_tokens: int, *, stream: bool = False) -> Exchange:
-        body = self.server.body(prompt, output_tokens, stream=stream)
-        return await ask(self.client, self.server.url, body, self.timeouts)
-
-    async def _one_request(self, name: str) -> Criterion:
-        prompt = "Say hello in one short sentence."
-        self.server, done = await settle(self.client, self.server, prompt, OUTPUT_TOKENS, self.timeouts)
-        measured: dict[str, object] = {"seconds": round(done.total_s, 3), "finish_reason": done.finish_reason}
-        wrong: list[Message] = []
-        if not done.finished:
-            wrong.append(done.why)
-        elif not done.text.strip():
-            wrong.append(msg("the answer is empty"))
-        if done.usage is not None:
-            measured |= {
-                "prompt_tokens": done.usage.prompt_tokens,
-                "completion_tokens": done.usage.completion_tokens,
-            }
-        if done.status == 200 and (done.usage is None or done.usage.completion_tokens < 1):
-            wrong.append(msg("the answer counts no tokens (usage)"))
-        good = msg("answered: {text}", text=printable(done.text, 80))
-        return Criterion(name, not wrong, measured, tuple(wrong) or (good,))
-
-    async def _several(self, name: str) -> Criterion:
-        levels: list[Mapping[str, object]] = []
-        for level in concurrency_levels(self.concurrency):
-            prompts = (f"{self.mark} {level} {at}. Count from one to ten." for at in range(level))
-            began = time.perf_counter()
-            done = await asyncio.gather(*(self._ask(p, OUTPUT_TOKENS, stream=True) for p in prompts))
-            spent = time.perf_counter() - began
-            failed = [d for d in done if not d.finished]
-            firsts = [d.first_token_s for d in done if d.first_token_s is not None]
-            levels.append(
-                {
-                    "requests": level,
-                    "finished": level - len(failed),
-                    "seconds": round(spent, 3),
-                    "slowest_first_token_s": round(max(firsts), 3) if firsts else None,
-                }
-            )
-            if failed:
-                said = msg("{failed} of {level} at once did not finish", failed=len(failed), level=level)
-                return Criterion(name, False, {"levels": levels}, (said, *_different(failed)))
-        shown = ", ".join(str(level["requests"]) for level in levels)
-        return Criterion(name, True, {"levels": levels}, (msg("all finished, at once: {levels}", levels=shown),))
-
-    async def _long_context(self, name: str) -> Criterion:
-        context = self.context
-        if context is None:
-            why = msg("the server does not state its context: pass it with --context")
-            return Criterion(name, None, evidence=(why,))
-        ruler = await make_ruler(self.client, self.server, self.mark, self.timeouts)
-        if ruler is None:
-            why = msg("tokens cannot be counted: no /tokenize, and no usage in a first answer, or no answer at all")
-            return Criterion(name, None, {"context_tokens": context}, (why,))
-        high = context - OUTPUT_TOKENS
-        if not ruler.exact:
-            high = int(high * (1 - _GUESS_SHARE))
-        if high <= ruler.tokens(1):
-            why = msg("a context of {context} tokens is too short to try", context=context)
-            return Criterion(name, None, {"context_tokens": context}, (why,))
-        near_ok, near, said = await self._near(ruler, high)
-        measured: dict[str, object] = {"context_tokens": context, "counted_by": _counted(ruler), "near": near}
-        if not near_ok:
-            return Criterion(name, False, measured, (said,))
-        limit = max(context, self.server.context_tokens or 0)
-        beyond_ok, beyond, refused = await self._beyond(ruler, limit)
-        return Criterion(name, beyond_ok, measured | {"beyond": beyond}, (said, refused))
-
-    async def _near(self, ruler: Ruler, high: int) -> tuple[bool, Mapping[str, object], Message]:
-        low = high - max(8, int(high * _NEAR_SHARE))
-        prompt = await make_prompt(self.client, self.server, ruler, low, high, f"{self.mark} near")
-        done = await self._ask(prompt.text, OUTPUT_TOKENS)
-        measured = _long_measures(prompt, done)
-        if not done.finished:
-            return False, measured, msg("a prompt of {sent} tokens failed: {why}", sent=prompt.tokens, why=done.why)
-        if (seen := was_cut(prompt, done)) is not None:
-            return False, measured, msg("cut: {sent} tokens sent, {seen} counted", sent=prompt.tokens, seen=seen)
-        return (
-            True,
-            measured,
-            msg("a prompt of {sent} tokens was accepted ({seconds:.1f} s)", sent=prompt.tokens, seconds=done.total_s),
-        )
-
-    async def _beyond(self, ruler: Ruler, limit: int) -> tuple[bool | None, Mapping[str, object], Message]:
-        low = limit + 1 if ruler.exact else int(limit * (1 + _GUESS_SHARE)) + 1
-        high = low + max(16, int(limit * _NEAR_SHARE))
-        prompt = await make_prompt(self.client, self.server, ruler, low, high, f"{self.mark} beyond")
-        done = await self._ask(prompt.text, OUTPUT_TOKENS)
-        return _judge_beyond(prompt, done, limit)
+    async def over(self, work: Awaitable[T]) -> T | Message:
+        """What `work` gives, or why it was not waited for: then it is cancelled."""
+        task, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self.stop.wait())
+        left = None if self.until is None else max(0.0, self.until - time.perf_counter())
+        try:
+            await asyncio.wait((task, stopping), timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            return msg("interrupted") if self.stop.is_set() else msg("the time budget was spent")
+        finally:
+            for one in (task, stopping):
+                one.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(task, stopping, return_exceptions=True)
 
 
-def concurrency_levels(most: int) -> tuple[int, ...]:
-    """4, then twice as many, up to `most`; just `most` when it is less than 4."""
-    levels = [_FIRST_LEVEL] if most > _FIRST_LEVEL else []
-    while levels and levels[-1] * 2 < most:
-        levels.append(levels[-1] * 2)
-    return (*levels, most)
+_LONGER = msg("Run it again with more time: --budget, or this criterion alone with --only.")
 
 
-def was_cut(prompt: Prompt, done: Exchange) -> int | None:
-    """The prompt tokens that the server counted, when they are fewer than were sent; None when all arrived."""
-    if done.usage is None:
-        return None
-    least = prompt.tokens if prompt.exact else int(prompt.tokens * (1 - _GUESS_SHARE))
-    return done.usage.prompt_tokens if done.usage.prompt_tokens < least else None
+async def _judge_all(run: Inquiry, names: Sequence[str], watch: _Watch, observer: Observer) -> tuple[Criterion, ...]:
+    for name in names[:1]:
+        observer(name, None)
+    run.before = await look(run.client, run.server, run.log)
+    unprepared = await watch.over(run.prepare(PROMPT))
+    if not run.text and "embeddings" not in names:
+        names = ("embeddings", *names)
+    found: list[Criterion] = []
+    for at, name in enumerate(names):
+        if at:
+            observer(name, None)
+        began = time.perf_counter()
+        criterion = await _judge(run, name, watch, unprepared)
+        criterion = msgspec.structs.replace(criterion, name=name, seconds=round(time.perf_counter() - began, 3))
+        found.append(criterion)
+        observer(name, criterion)
+    return tuple(found)
 
 
-def _judge_beyond(prompt: Prompt, done: Exchange, limit: int) -> tuple[bool | None, Mapping[str, object], Message]:
-    measured = _long_measures(prompt, done)
-    sent = prompt.tokens
-    if done.fault is not None and done.fault.status == 400:
-        said = printable(done.fault.message, 160)
-        if done.fault.about_length:
-            return True, measured, msg("one of {sent} was refused with 400: {text}", sent=sent, text=said)
-        return (
-            True,
-            measured,
-            msg("one of {sent} was refused with 400, though not in words of length: {text}", sent=sent, text=said),
-        )
-    if done.status != 200 or done.fault is not None or done.trouble is not None:
-        return False, measured, msg("one of {sent} was not refused with 400 but failed: {why}", sent=sent, why=done.why)
-    if done.usage is None:
-        return False, measured, msg("one of {sent} was not refused, and what was read of it is not counted", sent=sent)
-    seen = done.usage.prompt_tokens
-    if seen <= limit or was_cut(prompt, done) is not None:
-        return False, measured, msg("one of {sent} was not refused but silently cut to {seen}", sent=sent, seen=seen)
-    return (
-        None,
-        measured,
-        msg(
-            "one of {sent} was answered in full, so its context is longer than {limit}: pass the real one, --context",
-            sent=sent,
-            limit=limit,
-        ),
-    )
-
-
-def _long_measures(prompt: Prompt, done: Exchange) -> Mapping[str, object]:
-    return {
-        "sent_tokens": prompt.tokens,
-        "counted_tokens": done.usage.prompt_tokens if done.usage is not None else None,
-        "status": done.status,
-        "seconds": round(done.total_s, 3),
-    }
-
-
-def _counted(ruler: Ruler) -> str:
-    return "tokenize" if ruler.exact else "usage"
-
-
-def _different(failed: list[Exchange]) -> list[Message]:
-    return list({str(d.why): d.why for d in failed}.values())[:3]
+async def _judge(run: Inquiry, name: str, watch: _Watch, unprepared: Message | None) -> Criterion:
+    if unprepared is not None and (name != NO_OOM or watch.stop.is_set()):
+        return Criterion("not_measured", (unprepared,), next=(_LONGER,))
+    if not run.text and name not in WITHOUT_TEXT:
+        return Criterion("not_applicable", (msg("it serves embeddings, no text"),))
+    if name == NO_OOM and not watch.stop.is_set():
+        return await CRITERIA[name](run)  # whatever else was left out; takes no time
+    judged = await watch.over(CRITERIA[name](run))
+    return judged if isinstance(judged, Criterion) else Criterion("not_measured", (judged,), next=(_LONGER,))
 
 
 def _capacity(health: Health, context: int | None) -> Capacity:
@@ -316,3 +202,19 @@ def _capacity(health: Health, context: int | None) -> Capacity:
         requests=round(tokens / context, 2) if tokens and context else None,
         source="metrics" if engine and engine.kv_tokens else "log" if tokens else None,
     )
+
+
+def chosen(names: Sequence[str] | None, depth: Literal["quick", "full"] | str) -> tuple[str, ...]:
+    """The criteria to judge, in the registry's order; UsageError for a name or a depth that there is not."""
+    if depth not in ("quick", "full"):
+        raise UsageError(msg("{text!r} is no depth", text=depth), hint=msg("Write quick or full."))
+    if not names:
+        return QUICK if depth == "quick" else tuple(CRITERIA)
+    asked = [part.strip() for name in names for part in name.split(",") if part.strip()]
+    unknown = next((name for name in asked if name not in CRITERIA), None)
+    if unknown is not None or not asked:
+        raise UsageError(
+            msg("{text!r} is no criterion", text=unknown or ",".join(names)),
+            hint=msg("Choose among {names}.", names=", ".join(CRITERIA)),
+        )
+    return tuple(name for name in CRITERIA if name in asked)

@@ -253,3 +253,30 @@ GatewayPort = Annotated[
     int | None,
     typer.Option("--gateway-port", min=1, max=65535, help="Port of --gateway, on --host; 8080, or that of before."),
 ]
+Depth = Annotated[str, typer.Option("--depth", help="quick: the four criteria; full: all.")]
+OnlyCriteria = Annotated[
+    list[str] | None, typer.Option("--only", metavar="NAME", help="Criteria to judge, with commas; may be repeated.")
+]
+MinutesBudget = Annotated[
+    float | None, typer.Option("--budget", min=0.01, help="Minutes it may take; what is left then is not measured.")
+]
+VerdictBounds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bound",
+        metavar="NAME=VALUE",
+        help="A bound of a verdict: itl=500, ttft=2000 (ms), recall=0.8, cancel=5 (s), memory=256 (MiB), noise=0.1;"
+        " may be repeated.",
+    ),
+]
+NeedleShare = Annotated[
+    float, typer.Option("--needle-share", min=0.01, max=1.0, help="Share of the context that long texts fill.")
+]
+MemoryMinutes = Annotated[
+    float, typer.Option("--memory-minutes", min=0.01, help="Minutes of steady load in which memory must stay level.")
+]
+SaveBaseline = Annotated[Path | None, typer.Option("--save", help="Write the report here, to compare with later.")]
+Baselines = Annotated[
+    list[Path] | None,
+    typer.Option("--against", help="A saved report to compare with; several make the spread wider. May be repeated."),
+]

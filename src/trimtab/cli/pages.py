@@ -20,6 +20,13 @@ def ready(path: Path | None) -> None:
     if path is None:
         return
     charts.require()
+    require_place(path)
+
+
+def require_place(path: Path | None) -> None:
+    """Before the work that ends in a file: HostError when its directory is missing or may not be written."""
+    if path is None:
+        return
     if not path.parent.is_dir() or path.is_dir() or not os.access(path.parent, os.W_OK):
         raise HostError(
             msg("cannot write {path}: {reason}", path=path, reason=msg("no directory that may be written")),

@@ -1,0 +1,1 @@
+"""What a server is verified by: one file and one function a criterion, listed in `registry`."""
