@@ -18,7 +18,7 @@ from trimtab.bench.inquiry import Limits, Memory
 from trimtab.bench.verify import Verification, Wish, chosen, verify_by
 from trimtab.errors import UpstreamError, UsageError
 
-SOON = Timeouts(connect_s=5, first_s=5, between_s=0.5)
+SOON = Timeouts(connect_s=5, first_s=5, between_s=1.5)
 FILES = Path(__file__).parents[2] / "src" / "trimtab" / "bench" / "criteria"
 
 

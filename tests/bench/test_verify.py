@@ -19,7 +19,7 @@ from trimtab.bench.serverlog import LogSource, read_log
 from trimtab.bench.verify import Verification, verify
 from trimtab.errors import UpstreamError, UsageError
 
-SOON = Timeouts(connect_s=5, first_s=10, between_s=0.5)
+SOON = Timeouts(connect_s=5, first_s=10, between_s=1.5)
 ALL_PASSED = {"one_request": True, "concurrency": True, "long_context": True, "no_oom": True}
 
 
@@ -77,12 +77,12 @@ BAD: dict[str, tuple[Knobs, set[str], str, str]] = {
         "one_request",
         "500: broken",
     ),
-    "hangs mid-stream": (Knobs(hang_streams=True), {"concurrency"}, "concurrency", "nothing for 0.5 s"),
+    "hangs mid-stream": (Knobs(hang_streams=True), {"concurrency"}, "concurrency", "nothing for 1.5 s"),
     "hangs and pings": (
         Knobs(hang_streams=True, pings_while_hanging=True),
         {"concurrency"},
         "concurrency",
-        "nothing for 0.5 s",
+        "nothing for 1.5 s",
     ),
     "cuts streams": (Knobs(cut_streams=True), {"concurrency"}, "concurrency", "cut after 2 chunks"),
     "breaks at 8, not at 4": (Knobs(fail_streams_above=4), {"concurrency"}, "concurrency", "of 8 at once"),

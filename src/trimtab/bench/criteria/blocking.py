@@ -12,7 +12,7 @@ from trimtab.messages import Message, msg
 
 LONG_TOKENS, LONG_SHARE = 50_000, 0.8
 LEAST_TOKENS = 256
-SHORT_WORDS, SHORT_TOKENS = 24, 100
+SHORT_WORDS, SHORT_TOKENS = 24, (24, 100)  # in turn, so that some begin while a long prompt is computed
 STREAMS, TIMES = 8, 3
 FEW_GAPS, FEW_FIRSTS = 20, 3
 
@@ -34,7 +34,7 @@ async def judge(run: Inquiry) -> Criterion:
     ]
 
     async def short(number: int) -> Answer:
-        return await run.send(text_of(SHORT_WORDS, f"{run.mark} short {number}"), SHORT_TOKENS)
+        return await run.send(text_of(SHORT_WORDS, f"{run.mark} short {number}"), SHORT_TOKENS[number % 2])
 
     async def long(number: int) -> Answer:
         return await run.send(prompts[number].text, 1)

@@ -69,7 +69,10 @@ async def judge(run: Inquiry) -> Criterion:
 
 
 def _body(run: Inquiry, choice: Any) -> dict[str, Any]:
-    tool = {"name": NAME, "description": "Set the heading of the ship.", "parameters": PARAMETERS}
+    # without `strict` vLLM with a parser holds the model to a call, not to the schema of its arguments (0.32:
+    # tool_parsers/structural_tag_registry.py)
+    about = "Set the heading of the ship."
+    tool = {"name": NAME, "description": about, "parameters": PARAMETERS, "strict": True}
     return run.server.body(PROMPT, TOKENS, stream=False) | {
         "tools": [{"type": "function", "function": tool}], "tool_choice": choice,
     }  # fmt: skip
