@@ -3,12 +3,14 @@
 import json
 import re
 import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.gateway.fake_back_end import back_end
-from tests.gateway.process import Gateway, gateway, until
+from tests.gateway.fake_back_end import BackEnd, back_end
+from tests.gateway.process import KEY, Gateway, gateway, until
 from trimtab.gateway.forwarded import Origins, Proxies
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
@@ -18,27 +20,59 @@ def config(url: str, more: str = "") -> str:
     return f"local: false\nback_ends:\n  b: {{url: {url}}}\nmodels:\n  m: {{targets: [{{back_end: b}}]}}\n{more}"
 
 
+class Shared(NamedTuple):
+    """One gateway for what needs none of its own: its log holds a line a request, its bounds are small."""
+
+    running: Gateway
+    behind: BackEnd
+    log: Path
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    home = tmp_path_factory.mktemp("shared")
+    log = home / "access.jsonl"
+    bounds = f"access_log: {log}\nrequest_timeout: 1\nmax_head: 2048\nmax_body: 1000\n"
+    more = "  counted: {targets: [{back_end: b}]}\n"
+    with back_end() as behind, gateway(home, config(behind.url, more + bounds)) as running:
+        yield Shared(running, behind, log)
+
+
+def lines_of(log: Path, wanted: Callable[[Any], bool]) -> list[Any]:
+    """Those that are wanted, once there is one."""
+    found: list[Any] = []
+
+    def there() -> bool:
+        found[:] = [line for text in log.read_text().splitlines() if wanted(line := json.loads(text))]
+        return bool(found)
+
+    until(there, "a line")
+    return found
+
+
 def sample(running: Gateway, name: str) -> float:
     page = running.ask("GET", "/metrics")[2].decode()
     return sum(float(value) for value in re.findall(rf"^trimtab_gateway_{name}(?:{{.*}})? (\S+)$", page, re.MULTILINE))
 
 
-def test_metrics_count_requests_tokens_and_refusals(tmp_path: Path) -> None:
-    with back_end() as behind, gateway(tmp_path, config(behind.url)) as running:
-        for _ in range(3):
-            assert running.ask("POST", "/v1/chat/completions", CHAT)[0] == 200
-        assert running.ask("POST", "/v1/chat/completions", CHAT, {"Authorization": "Bearer no"})[0] == 401
-        status, headers, page = running.ask("GET", "/metrics")
-        assert (status, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
-        lines = page.decode().splitlines()
-        labels = 'model="m",back_end="b",path="/chat/completions",status="200"'
-        assert f"trimtab_gateway_requests_total{{{labels}}} 3" in lines
-        assert 'trimtab_gateway_prompt_tokens_total{model="m",back_end="b"} 21' in lines
-        assert 'trimtab_gateway_request_seconds_bucket{model="m",back_end="b",le="+Inf"} 3' in lines
-        assert 'trimtab_gateway_refused_total{status="401",code="key_wrong"} 1' in lines
-        assert 'trimtab_gateway_back_end_ready{back_end="b"} 1' in lines
-        told = [line for line in lines if line.startswith("# TYPE")]
-        assert len(told) == len({line.split()[2] for line in told})
+def test_metrics_count_requests_tokens_and_refusals(shared: Shared) -> None:
+    running = shared.running
+    before = sample(running, "refused_total")
+    for _ in range(3):
+        assert running.ask("POST", "/v1/chat/completions", {**CHAT, "model": "counted"})[0] == 200
+    assert running.ask("POST", "/v1/chat/completions", CHAT, {"Authorization": "Bearer no"})[0] == 401
+    status, headers, page = running.ask("GET", "/metrics")
+    assert (status, headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    lines = page.decode().splitlines()
+    labels = 'model="counted",back_end="b",path="/chat/completions",status="200"'
+    assert f"trimtab_gateway_requests_total{{{labels}}} 3" in lines
+    assert 'trimtab_gateway_prompt_tokens_total{model="counted",back_end="b"} 21' in lines
+    assert 'trimtab_gateway_request_seconds_bucket{model="counted",back_end="b",le="+Inf"} 3' in lines
+    assert any(line.startswith('trimtab_gateway_refused_total{status="401",code="key_wrong"} ') for line in lines)
+    assert sample(running, "refused_total") == before + 1
+    assert 'trimtab_gateway_back_end_ready{back_end="b"} 1' in lines
+    told = [line for line in lines if line.startswith("# TYPE")]
+    assert len(told) == len({line.split()[2] for line in told})
 
 
 def test_metrics_of_workers_are_one_sum_that_never_falls(tmp_path: Path) -> None:
@@ -72,18 +106,15 @@ def test_readiness_follows_the_back_ends_of_each_model(tmp_path: Path) -> None:
         assert running.ask("POST", "/readyz", {})[0] == 405
 
 
-def test_the_access_log_holds_a_line_a_request(tmp_path: Path) -> None:
-    log = tmp_path / "access.jsonl"
-    with back_end() as behind, gateway(tmp_path, config(behind.url, f"access_log: {log}")) as running:
-        running.ask("POST", "/v1/chat/completions", CHAT, {"X-Request-Id": "mine-1"})
-        running.ask("POST", "/v1/chat/completions", CHAT, {"Authorization": "Bearer sk-planted"})
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [(line["status"], line["path"]) for line in lines] == [
-        (200, "/chat/completions"), (401, "/v1/chat/completions"),
-    ]  # fmt: skip
-    assert (lines[0]["id"], lines[0]["key"], lines[0]["prompt_tokens"]) == ("mine-1", "environment", 7)
-    assert lines[0]["peer"] == "127.0.0.1"
-    assert "sk-planted" not in log.read_text()
+def test_the_access_log_holds_a_line_a_request(shared: Shared) -> None:
+    for id, key in (("mine-1", KEY), ("mine-2", "sk-planted")):
+        shared.running.ask("POST", "/v1/chat/completions", CHAT, {"X-Request-Id": id, "Authorization": f"Bearer {key}"})
+    [good], [bad] = (lines_of(shared.log, lambda line, id=id: line["id"] == id) for id in ("mine-1", "mine-2"))
+    assert (good["status"], good["path"], bad["status"], bad["path"]) == (
+        200, "/chat/completions", 401, "/v1/chat/completions",
+    )  # fmt: skip
+    assert (good["key"], good["prompt_tokens"], good["peer"]) == ("environment", 7, "127.0.0.1")
+    assert "sk-planted" not in shared.log.read_text()
 
 
 @pytest.mark.parametrize(
@@ -96,30 +127,31 @@ def test_the_access_log_holds_a_line_a_request(tmp_path: Path) -> None:
         (b"\x16\x03\x01\x02\x00\x01", 400, "malformed_request", ""),
     ],
 )  # fmt: skip
-def test_what_a_connection_refuses_is_told_too(tmp_path: Path, sent: bytes, status: int, code: str, path: str) -> None:
-    log = tmp_path / "access.log"
-    more = f"access_log: {log}\nrequest_timeout: 0.2"
-    with back_end() as behind, gateway(tmp_path, config(behind.url, more)) as running:
-        with socket.create_connection(("127.0.0.1", running.port), timeout=20) as client:
-            client.sendall(sent)
-            assert client.recv(4096).startswith(b"HTTP/1.1 %d " % status)
-        counted = f'trimtab_gateway_refused_total{{status="{status}",code="{code}"}} 1'
-        assert counted in running.ask("GET", "/metrics")[2].decode().splitlines()
-        until(lambda: log.read_text() != "", "a line")
-        line = json.loads(log.read_text())
-        assert (line["status"], line["code"], line["path"], line["peer"]) == (status, code, path, "127.0.0.1")
+def test_what_a_connection_refuses_is_told_too(shared: Shared, sent: bytes, status: int, code: str, path: str) -> None:
+    def counted() -> int:
+        page = shared.running.ask("GET", "/metrics")[2].decode()
+        found = re.search(rf'refused_total{{status="{status}",code="{code}"}} (\d+)', page)
+        return int(found[1]) if found else 0
+
+    before = counted()
+    with socket.create_connection(("127.0.0.1", shared.running.port), timeout=20) as client:
+        client.sendall(sent)
+        assert client.recv(4096).startswith(b"HTTP/1.1 %d " % status)
+    assert counted() == before + 1
+    wanted = (status, code, path, "127.0.0.1")
+    lines_of(shared.log, lambda line: (line["status"], line.get("code"), line["path"], line["peer"]) == wanted)
 
 
-def test_request_ids_and_traces_pass_through(tmp_path: Path) -> None:
+def test_request_ids_and_traces_pass_through(shared: Shared) -> None:
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-    with back_end() as behind, gateway(tmp_path, config(behind.url)) as running:
-        sent = {"X-Request-Id": "mine-2", "traceparent": trace}
-        _, headers, _ = running.ask("POST", "/v1/chat/completions", CHAT, sent)
-        assert headers["x-request-id"] == "mine-2"
-        assert behind.seen[0][1]["x-request-id"] == "mine-2"
-        assert behind.seen[0][1]["traceparent"] == trace
-        _, headers, _ = running.ask("POST", "/v1/chat/completions", CHAT)
-        assert headers["x-request-id"] == behind.seen[1][1]["x-request-id"] != ""
+    running, seen = shared.running, shared.behind.seen
+    sent = {"X-Request-Id": "mine-3", "traceparent": trace}
+    _, headers, _ = running.ask("POST", "/v1/chat/completions", CHAT, sent)
+    assert headers["x-request-id"] == "mine-3"
+    assert seen[-1][1]["x-request-id"] == "mine-3"
+    assert seen[-1][1]["traceparent"] == trace
+    _, headers, _ = running.ask("POST", "/v1/chat/completions", CHAT)
+    assert headers["x-request-id"] == seen[-1][1]["x-request-id"] != ""
 
 
 @pytest.mark.parametrize(
@@ -147,7 +179,6 @@ def test_origins_are_named_or_any() -> None:
     assert b"Access-Control-Allow-Headers: x-api-key\r\n" in named.preflight(b"https://chat.example.com", b"x-api-key")
 
 
-def test_sizes_are_bounded_as_configured(tmp_path: Path) -> None:
-    with gateway(tmp_path, config("http://127.0.0.1:9", "max_head: 2048\nmax_body: 1000")) as running:
-        assert running.ask("GET", "/healthz", None, {"X-Long": "x" * 3000})[0] == 431
-        assert running.ask("POST", "/v1/chat/completions", {**CHAT, "more": "x" * 2000})[0] == 413
+def test_sizes_are_bounded_as_configured(shared: Shared) -> None:
+    assert shared.running.ask("GET", "/healthz", None, {"X-Long": "x" * 3000})[0] == 431
+    assert shared.running.ask("POST", "/v1/chat/completions", {**CHAT, "more": "x" * 2000})[0] == 413
