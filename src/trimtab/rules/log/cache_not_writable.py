@@ -24,7 +24,7 @@ SAYS = (
         r"(?:PermissionError: |\[Errno 13\] )Permission denied:? '?(?P<path>/[^' ]*(?:cache|\.triton|\.config|"
         r"huggingface|torchinductor|\.nv|home|HOME|vllm|prometheus)[^' ]*)'?"
     ),
-    r"\[Errno 30\] Read-only file system(?:: '(?P<path>[^']*)')?",
+    r"\[Errno 30\] Read-only file system(?!: '/(?:psm_|mp-|sem\.))(?:: '(?P<path>[^']*)')?",
     r"problem when trying to write in your cache folder \((?P<path>[^)]+)\)",
     r"PermissionError at (?P<path>\S+) when downloading",
     r"cannot cache function .{0,80}no locator available for file .?(?P<path>/[^' ]*)",
@@ -33,7 +33,7 @@ SAYS = (
 )
 HINTS = (
     (
-        r"(?:PermissionError: |\[Errno 13\] )Permission denied:? '?(?P<path>/(?!dev/|proc/|sys/)(?![^' "
+        r"(?:PermissionError: |\[Errno 13\] )Permission denied:? '?(?P<path>/(?!dev/|proc/|sys/|psm_|mp-|sem\.)(?![^' "
         r"]*\.(?:safetensors|bin|json|gguf)\b)[^' ]+)'?"
     ),
 )

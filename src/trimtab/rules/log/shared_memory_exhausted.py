@@ -24,6 +24,9 @@ COUNTED = r"Insufficient space in /dev/shm: (?P<need>\d+) MiB required, (?P<free
 
 
 def check(context: LogContext) -> Iterator[Finding]:
+    if refused := context.first(REFUSED):
+        yield context.finding(refused, UNWRITABLE, SURE)
+        return
     counted = context.first(COUNTED)
     hit = counted or context.first(
         r"shared memory segment|/dev/shm|ncclShm\w+|shm_open.*(?:fail|No space)|unable to open shared memory",
@@ -57,6 +60,16 @@ def check(context: LogContext) -> Iterator[Finding]:
     )
 
 
+REFUSED = (
+    r"\[Errno \d+\] (?:Read-only file system|Permission denied|No such file or directory): '/(?:psm_|mp-|sem\.)\w+"
+)
+"""Python's names of shared memory: files of /dev/shm, and told without it."""
+UNWRITABLE = msg(
+    "shared memory cannot be made: /dev/shm is missing, read-only or another user's; mount it writable (a tmpfs), in a "
+    "container with --ipc=host or --shm-size=16g",
+    zh="无法创建共享内存：/dev/shm 不存在、只读或属于其他用户；请以可写方式挂载（tmpfs），容器中使用 --ipc=host 或 "
+    "--shm-size=16g",
+)
 NCCL = r"ncclSystemError|unhandled system error"
 MAYBE = msg(
     "a system call of NCCL failed at the start and nothing says which: in a container the shared memory (/dev/shm) is "
