@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -238,14 +239,15 @@ def config(ports: Mapping[str, int], models: Mapping[str, ModelConfig] | None = 
 
 @asynccontextmanager
 async def gateway(
-    config: Config, *, between: Between = no_translation, bounds: ClientBounds | None = None, key: Key | None = None
-) -> AsyncIterator[Running]:
+    config: Config, *, between: Between = no_translation, bounds: ClientBounds | None = None, key: Key | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[Running]:  # fmt: skip
     """A gateway on a free port."""
     fleet, records, key = Fleet(between), [], key or Key("k1")
     listening = socket.create_server(("127.0.0.1", 0))
     front = Front(Keys([(hash_of(KEY), key)]), fleet.apply(config, {}), records.append)
     running = Running(listening.getsockname()[1], front, fleet, records, key)
-    serving = asyncio.create_task(serve(front, listening, running.stop, bounds, sweep_s=0.05))
+    serving = asyncio.create_task(serve(front, listening, running.stop, bounds, tls=tls, sweep_s=0.05))
     try:
         yield running
         assert front.live == set()
@@ -270,7 +272,7 @@ async def several(
     ends = [Scripted(s if callable(s) else _always(s)) for s in scripts]
     for end in ends:
         await end.start()
-    served = {name: fields.pop(name) for name in ("between", "bounds", "key") if name in fields}
+    served = {name: fields.pop(name) for name in ("between", "bounds", "key", "tls") if name in fields}
     try:
         ports = {name: end.port for name, end in zip("abcdef", ends, strict=False)}
         async with gateway(config(ports, models, **fields), **served) as running:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
+import ssl
 import struct
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.gateway.certificates import certificate
 from tests.gateway.scripted import (
     CLOSE,
     STREAM_HEAD,
@@ -136,6 +139,38 @@ def test_leaving_a_translated_stream_lets_the_back_end_go_within_50_ms(how: str)
             await back_end.left.wait()
             await until(lambda: [r.status for r in running.records] == [499])
             return back_end.left_at - left
+
+    assert run(soonest(once)) < CANCELLED_S
+
+
+@pytest.mark.parametrize("how", ["reset", "close", "bye"])
+@pytest.mark.parametrize("phase", ["before the head", "in a stream"])
+def test_leaving_over_tls_lets_the_back_end_go_within_50_ms(tmp_path: Path, phase: str, how: str) -> None:
+    """`bye`: with TLS's own word for it; many clients just close."""
+    cert, key = certificate(tmp_path)
+    here = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    here.load_cert_chain(cert, key)
+
+    async def once() -> float:
+        async with one(PHASES[phase], protocols=("chat",), tls=here, waits=Bounds()) as (running, back_end):
+            with socket.create_connection(("127.0.0.1", running.port)) as raw:
+                raw.setblocking(False)
+                trust = ssl.create_default_context(cafile=str(cert))
+                reader, writer = await asyncio.open_connection(sock=raw, ssl=trust, server_hostname="localhost")
+                writer.write(KEPT)
+                await back_end.arrived.wait()
+                if phase == "in a stream":
+                    assert b"data:" in await reader.readuntil(b"\n\n")
+                left = asyncio.get_running_loop().time()
+                if how == "bye":
+                    writer.close()
+                else:
+                    if how == "reset":
+                        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    writer.transport.abort()
+                await back_end.left.wait()
+                await until(lambda: [r.status for r in running.records] == [499])
+                return back_end.left_at - left
 
     assert run(soonest(once)) < CANCELLED_S
 

@@ -12,21 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.gateway.certificates import certificate
 from tests.gateway.fake_back_end import BackEnd, back_end
 from tests.gateway.process import KEY, Gateway, gateway, until
 
 TOP = Path(__file__).parents[2]
 SITE = (TOP / "docs" / "examples" / "nginx.conf").read_text()
 STREAM = {"model": "m", "stream": True, "messages": []}
-
-
-def certificate(home: Path) -> tuple[Path, Path]:
-    cert, key = home / "cert.pem", home / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    command += ["-keyout", str(key), "-out", str(cert), "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    subprocess.run(command, check=True, capture_output=True)
-    return cert, key
 
 
 def config(behind: BackEnd, more: str = "") -> str:

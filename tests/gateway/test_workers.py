@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections import Counter
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from tests.gateway.fake_back_end import back_end
-from tests.gateway.process import KEY, Gateway, gateway, until
+from tests.gateway.process import KEY, Gateway, end_group, gateway, until
 
 CONFIG = "local: false\nback_ends:\n  b: {url: http://127.0.0.1:9}\nmodels:\n  m: {targets: [{back_end: b}]}\n"
 
@@ -65,6 +67,47 @@ def test_a_worker_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None
         for _ in range(20):
             assert running.ask("GET", "/v1/models")[0] == 200
         assert running.log.read_text().count("hangs") == 1
+
+
+HANGS_ONCE = """
+import os, signal, socket, sys, time
+from trimtab.gateway import workers
+
+workers.LOOK_S, workers.START_LOOKS = 0.1, 10
+lives = sys.argv[1]
+
+
+def serve(place):
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    with open(lives, "a") as file:
+        file.write("x")
+    if os.path.getsize(lives) == 1:
+        time.sleep(60)
+    place.ready()
+    while True:
+        place.alive()
+        time.sleep(0.05)
+
+
+with socket.create_server(("127.0.0.1", 0)) as listening:
+    workers.supervise([listening], serve, drain_s=5, say=lambda line: print(line, flush=True),
+                      all_ready=lambda: print("serves", flush=True))
+"""
+
+
+def test_a_worker_that_hangs_before_it_serves_is_killed_too(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HANGS_ONCE, str(tmp_path / "lives")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+        try:
+            assert child.stdout is not None
+            told = [child.stdout.readline() for _ in range(3)]
+            child.terminate()
+            assert child.wait(20) == 0
+        finally:
+            end_group(child)
+    assert "hangs: it has said nothing for 1.0 s; it is killed" in told[0]
+    assert "ended with -9; it is started again" in told[1]
+    assert told[2] == "serves\n"
 
 
 def test_signals_reach_every_worker(tmp_path: Path) -> None:
