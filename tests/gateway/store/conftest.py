@@ -62,12 +62,12 @@ class Postgres:
             self.process.wait(30)
             self.process = None
 
-    def database(self) -> str:
-        """The address of an empty database."""
+    def database(self, *, like: str = "template1") -> str:
+        """The address of a database that is made like another; an empty one by default."""
         self.made += 1
         name = f"store{self.made}"
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {like}".encode())
         return self.address(name)
 
 
@@ -91,13 +91,35 @@ def postgres() -> Iterator[Postgres]:
     shutil.rmtree(directory)
 
 
+@pytest.fixture(scope="session")
+def sqlite_with_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store's file, to be copied: its tables are made once."""
+    file = tmp_path_factory.mktemp("tables") / "store.db"
+    open_store(str(file), file).close()
+    return file
+
+
+@pytest.fixture(scope="session")
+def postgres_with_tables(postgres: Postgres) -> str:
+    """The name of a database, to be copied."""
+    address = postgres.database()
+    open_store(address, Path("unused")).close()
+    return address.rpartition("/")[2]
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a store that is not there yet, on each of the two engines."""
-    if request.param == "sqlite":
-        return str(tmp_path / "data" / "store.db")
-    server: Postgres = request.getfixturevalue("postgres")
-    return server.database()
+    """The address of a store on each of the two engines; it is not there yet, unless the test takes a `store`, too."""
+    made = "store" in request.fixturenames
+    if request.param == "postgresql":
+        server: Postgres = request.getfixturevalue("postgres")
+        like = request.getfixturevalue("postgres_with_tables") if made else "template1"
+        return server.database(like=like)
+    file = tmp_path / "data" / "store.db"
+    if made:
+        file.parent.mkdir(mode=0o700)
+        shutil.copy(request.getfixturevalue("sqlite_with_tables"), file)
+    return str(file)
 
 
 @pytest.fixture
