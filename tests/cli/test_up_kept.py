@@ -257,6 +257,11 @@ def test_a_record_or_a_launch_of_another_version_is_said(home: Path, model: Path
     clear(done, "the record of the server mine is of another version of Trimtab: Object missing required field `pid`")
     (server / "server.json").write_text(whole)
     journal = (server / "journal.jsonl").read_text()
+    for cut in (journal[:200], ""):
+        (server / "journal.jsonl").write_text(cut)
+        done = up(home, "mine")
+        assert done.returncode == 2
+        clear(done, "the journal of mine tells no launch that could be started again", "trimtab up MODEL --name mine")
     (server / "journal.jsonl").write_text(journal.replace('"program"', '"words"'))
     done = up(home, "mine")
     assert done.returncode == 2

@@ -19,7 +19,7 @@ from trimtab.supervisor import registry
 from trimtab.supervisor.environments import Engine, vllm_argv
 from trimtab.supervisor.events import Listeners
 from trimtab.supervisor.happenings import Limits
-from trimtab.supervisor.journal import LAUNCH, STEP, read_journal
+from trimtab.supervisor.journal import FILE, LAUNCH, STEP, read_journal
 from trimtab.supervisor.watch import Pace
 
 _STALLED = 1 / 3  # of the bound on a hang: until a token is asked for; the rest is for the token
@@ -147,17 +147,25 @@ class Recovered(msgspec.Struct, frozen=True):
 def recall(name: str) -> Recovered | None:
     """The last launch of the server `name` as its journal has it, changed parameters included; None without one.
 
-    UsageError when its engine's Python or its model is gone, HostError when another version of Trimtab wrote its record
-    or its launch.
+    UsageError when its engine's Python, its model or its journal is gone, HostError when another version of Trimtab
+    wrote its record or its launch.
     """
     state = dirs().state
     if not registry.is_name(name):
         return None
     registry.require_readable(state, name)
     record = registry.read(state, name)
-    memo = _last_memo(name, registry.directory(state, name)) if record is not None else None
-    if record is None or memo is None:
+    home = registry.directory(state, name)
+    memo = _last_memo(name, home) if record is not None else None
+    if record is None or (memo is None and not record.argv):  # claimed, and never launched
         return None
+    if memo is None:
+        raise UsageError(
+            msg(
+                "the journal of {name} tells no launch that could be started again: {file}", name=name, file=home / FILE
+            ),
+            hint=msg("It was removed or cut. Start the server anew: trimtab up MODEL --name {name}", name=name),
+        )
     if not Path(memo.python).exists():
         raise UsageError(
             msg("{name} ran with {python}, which is gone", name=name, python=memo.python),

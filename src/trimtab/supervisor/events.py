@@ -152,5 +152,6 @@ def _run(command: str, body: bytes, env: Mapping[str, str], bound_s: float) -> M
             return None
         said.seek(0)
         lines = said.read(1 << 16).decode("utf-8", "replace").strip().splitlines()
-    last = lines[-1][:_SAID_BYTES] if lines else ""
-    return msg("the command for events ended with exit code {code}: {last}", code=code, last=last)
+    if not lines:
+        return msg("the command for events ended with exit code {code}", code=code)
+    return msg("the command for events ended with exit code {code}: {last}", code=code, last=lines[-1][:_SAID_BYTES])

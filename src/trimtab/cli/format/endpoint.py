@@ -14,7 +14,7 @@ _PLAIN = "\x1b[0m"
 
 def as_text(seen: Evidence, report: Report, lang: str, *, colour: bool = False) -> str:
     """The findings, likeliest first, below the steps that were taken."""
-    lines = [f"{'+' if answer.ok else '-'} {answer.quoted}" for answer in seen.answers]
+    lines = [f"{'-' if answer.failed else '+'} {answer.quoted}" for answer in seen.answers]
     if seen.models:
         lines.append(msg("served: {models}", models=", ".join(seen.models[:8])).text(lang))
     if report.worst() is not Severity.ERROR:

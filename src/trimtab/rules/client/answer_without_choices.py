@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
-from trimtab.rules.client.context import LIKELY, POSSIBLE, ClientContext
+from trimtab.rules.client.context import POSSIBLE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 PATTERNS = (
@@ -34,6 +34,10 @@ PATTERNS = (
     r"'str' object has no attribute '(?:model_dump|dict|generations)'",
     r"did not provide any assistant messages|model returned (?:an )?(?:empty|no) (?:response|message)",
 )
+
+
+BEHIND = 0.45
+"""An error's own text may name its cause to another rule, which comes first then."""
 
 
 def _message() -> Message:
@@ -67,7 +71,7 @@ def check(context: ClientContext) -> Iterator[Finding]:
         answer, fault = context.answer(step), context.fault(step)
         if answer is None or fault is None or not answer.ok or fault.html:
             continue
-        yield context.finding(answer, _error_inside(fault.message, streamed=answer.events > 0), LIKELY)
+        yield context.finding(answer, _error_inside(fault.message, streamed=answer.events > 0), BEHIND)
         return
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trimtab.messages import msg
+from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.client.context import SURE, ClientContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
@@ -49,6 +49,23 @@ def _number(pattern: str, text: str) -> int | None:
     return int(digits) if 0 < len(digits) < 12 else None
 
 
+def _message(asked: int, limit: int, output: int | None) -> Message:
+    if output is None:
+        return msg(
+            "{asked:,} tokens were asked for and {limit:,} fit in the context",
+            zh="请求了 {asked:,} 个 token，而上下文只能容纳 {limit:,} 个",
+            asked=asked,
+            limit=limit,
+        )
+    return msg(
+        "{asked:,} tokens were asked for, {output:,} of them for the answer, and {limit:,} fit in the context",
+        zh="请求了 {asked:,} 个 token（其中 {output:,} 个用于输出），而上下文只能容纳 {limit:,} 个",
+        asked=asked,
+        limit=limit,
+        output=output,
+    )
+
+
 def check(context: ClientContext) -> Iterator[Finding]:
     hit = context.said(*PATTERNS)
     if hit is None:
@@ -56,17 +73,7 @@ def check(context: ClientContext) -> Iterator[Finding]:
     text = hit.statement.text
     limit, asked, output = (_number(pattern, text) for pattern in (LIMIT, ASKED, OUTPUT))
     if limit and asked:
-        yield context.finding(
-            hit,
-            msg(
-                "{asked:,} tokens were asked for and {limit:,} fit in the context ({output} of them for the answer)",
-                zh="请求了 {asked:,} 个 token，而上下文只能容纳 {limit:,} 个（其中 {output} 个用于输出）",
-                asked=asked,
-                limit=limit,
-                output=f"{output:,}" if output is not None else "?",
-            ),
-            SURE,
-        )
+        yield context.finding(hit, _message(asked, limit, output), SURE)
     else:
         yield context.finding(
             hit,
