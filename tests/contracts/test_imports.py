@@ -30,7 +30,20 @@ MORE = {
 }
 EVERYONE = {"errors", "messages", "shipped"}
 PURE = ("facts", "engine", "plan", "rules", "messages")
-PURE_FILES = ("supervisor/states.py", "supervisor/policy.py", "bench/load.py", "bench/stats.py", "gateway/headers.py")
+PURE_FILES = (
+    "supervisor/states.py",
+    "supervisor/policy.py",
+    "bench/load.py",
+    "bench/stats.py",
+    "bench/tuning/space.py",
+    "bench/tuning/judging.py",
+    "bench/tuning/policy.py",
+    "bench/tuning/objective.py",
+    "bench/tuning/knobs.py",
+    "bench/tuning/idle.py",
+    "bench/tuning/reasons.py",
+    "gateway/headers.py",
+)
 IMPURE_PREFIX = "facts/probe"
 IO_MODULES = {
     "subprocess", "socket", "ssl", "asyncio", "threading", "multiprocessing", "signal", "select", "httpx", "httpx2",

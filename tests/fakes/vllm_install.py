@@ -57,6 +57,14 @@ def add_parser(python: Path, text: str = PARSER) -> None:
     (site / "vllm/entrypoints/common/cli_args.py").write_text(text)
 
 
+def tuned(python: Path) -> Path:
+    """The stand-in whose speed follows its flags, in place of the other one."""
+    main = next(python.parent.parent.glob("lib/python3*/site-packages/vllm/entrypoints/cli/main.py"))
+    engine = ENGINE.with_name("tuned_engine.py")
+    main.write_text(f"import runpy\nrunpy.run_path({str(engine)!r}, run_name='__main__')\n")
+    return python
+
+
 def make(directory: Path) -> Path:
     """A virtual environment whose `vllm` is the fake engine (knobs in FAKE_ENGINE); its Python."""
     venv.create(directory, with_pip=False, symlinks=True)

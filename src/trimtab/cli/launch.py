@@ -26,6 +26,7 @@ from trimtab.messages import msg
 from trimtab.plan.memory.card import cards_of
 from trimtab.plan.pinned import pinned_of
 from trimtab.plan.planner import Plan, Task, Wish, plan
+from trimtab.plan.wish import Prefer
 from trimtab.supervisor.demo import prepare_demo_model
 from trimtab.supervisor.environments import Engine, vllm_argv
 from trimtab.supervisor.progress import Observer
@@ -48,6 +49,14 @@ class Wanted(msgspec.Struct, frozen=True):
     context: int | None = None
     concurrency: int | None = None
     devices: tuple[str, ...] = ()
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    prefer: Prefer = "balanced"
+
+    @property
+    def wish(self) -> Wish:
+        """For the planner."""
+        return Wish(self.context, self.concurrency, self.input_tokens, self.output_tokens, self.prefer)
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -133,7 +142,7 @@ def _of_model(subject: ModelSubject, engine: Engine, wanted: Wanted, gpus: GpuSe
         pinned=pinned_of(subject.pinned),
         remote_code=found.remote_code,
     )
-    return _planned(engine, task, Wish(wanted.context, wanted.concurrency))
+    return _planned(engine, task, wanted.wish)
 
 
 def _planned(engine: Engine, task: Task, wish: Wish) -> Launch:

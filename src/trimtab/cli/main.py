@@ -32,6 +32,7 @@ VERBS: dict[str, str] = {
     "verify": "trimtab.cli.verify:run",
     "bench": "trimtab.cli.bench:run",
     "compare": "trimtab.cli.compare:run",
+    "tune": "trimtab.cli.tune:run",
     "ps": "trimtab.cli.ps:run",
     "logs": "trimtab.cli.logs:run",
     "history": "trimtab.cli.history:run",

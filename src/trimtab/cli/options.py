@@ -211,6 +211,30 @@ Repeats = Annotated[int, typer.Option("--repeats", min=1, max=1000, help="How of
 AnswerTokens = Annotated[
     int, typer.Option("--max-tokens", min=1, help="Tokens of an answer at most, where the prompt says nothing.")
 ]
+TuneMinutes = Annotated[float, typer.Option("--budget", min=0.01, help="Minutes that this run may take.")]
+TuneObjective = Annotated[str, typer.Option("--objective", help="throughput, latency or goodput.")]
+TuneTarget = Annotated[
+    str | None, typer.Option("--target", help="With goodput: what a good request keeps, ms, e.g. ttft=500,itl=50.")
+]
+TuneTry = Annotated[
+    list[str] | None,
+    typer.Option("--try", help="Only these flags and values, e.g. max-num-seqs=4,8,16; may be repeated."),
+]
+TunePins = Annotated[
+    list[str] | None, typer.Option("--pin", help="A vLLM flag that stays as the plan has it; may be repeated.")
+]
+TuneLossy = Annotated[bool, typer.Option("--lossy", help="Also try an fp8 KV cache, which costs accuracy.")]
+TuneRounds = Annotated[
+    int, typer.Option("--rounds", min=2, help="Rounds of load per start; twice as many where a gain is unclear.")
+]
+TuneSeconds = Annotated[float, typer.Option("--round", min=0.5, help="Seconds of load in each round.")]
+TuneJournal = Annotated[
+    Path | None,
+    typer.Option("--journal", help="Where the trials are written, and gone on from; default: by the arguments."),
+]
+TunedFile = Annotated[
+    Path | None, typer.Option("--plan", "-o", help="The tuned plan; default: NAME.tuned.json in this directory.")
+]
 KeyLabel = Annotated[str | None, typer.Option("--label", help="What the key is called.")]
 KeyOwner = Annotated[str | None, typer.Option("--owner", help="Whose key it is.")]
 KeyTags = Annotated[

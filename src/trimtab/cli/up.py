@@ -204,8 +204,8 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
         host=host,
         port=port,
         name=place.name,
-        api_key=place.api_key or (_new_key() if place.gateway else _key(launch.command)),
-        choose=lambda claimed: _cards(launch, place, claimed),
+        api_key=place.api_key or (new_key() if place.gateway else _key(launch.command)),
+        choose=lambda claimed: cards_for(launch, place, claimed),
     )
     starting = Starting(lang(), launch.context, check=check)
     with (
@@ -224,7 +224,7 @@ def serve(launch: Launch, place: Place, keep: Keep, *, check: bool) -> int:
             diagnose=doctor,
             settle=Cards(record.devices, launch).settle,
         )
-        outcome = supervise(_spec(launch, record, keep, place.gateway), stop, callbacks)
+        outcome = supervise(spec_of(launch, record, keep, place.gateway), stop, callbacks)
     if outcome.failed:
         show_diagnosis(doctor.last)
         raise failure(outcome)
@@ -259,7 +259,7 @@ def _port(text: str) -> int:
 
 def _key(command: LaunchCommand) -> str:
     """The command's key, else the environment's, else a new one."""
-    return _given_key(command) or _new_key()
+    return _given_key(command) or new_key()
 
 
 def _given_key(command: LaunchCommand) -> str | None:
@@ -272,7 +272,7 @@ def _given_key(command: LaunchCommand) -> str | None:
     return key
 
 
-def _new_key() -> str:
+def new_key() -> str:
     return f"sk-{secrets.token_urlsafe(24)}"
 
 
@@ -287,7 +287,8 @@ def _gateway(place: Place, launch: Launch, record: ServerRecord) -> AbstractCont
     return gateway_beside(*place.gateway, key, home)
 
 
-def _cards(launch: Launch, place: Place, claimed: Mapping[str, str]) -> tuple[str, ...]:
+def cards_for(launch: Launch, place: Place, claimed: Mapping[str, str]) -> tuple[str, ...]:
+    """The cards that a launch takes: those named, else the emptiest that no server has."""
     if not launch.cards:
         return ()
     from trimtab.facts.probe.gpus import read_gpus
@@ -296,7 +297,8 @@ def _cards(launch: Launch, place: Place, claimed: Mapping[str, str]) -> tuple[st
     return choose_devices(cards, launch.cards, claimed, wanted=place.devices, share=place.share)
 
 
-def _spec(launch: Launch, record: ServerRecord, keep: Keep, door: tuple[str, int] | None) -> LaunchSpec:
+def spec_of(launch: Launch, record: ServerRecord, keep: Keep, door: tuple[str, int] | None = None) -> LaunchSpec:
+    """All that starts the launch under its record."""
     drain = draining.engine_drain(launch.command, launch.engine.version, {**os.environ, **launch.env}, keep.drain_s)
     argv = (*launch.argv, "--host", record.host, "--port", str(record.port), *drain.words)
     env = {k: v for k, v in os.environ.items() if k not in (*NOT_INHERITED, *notify.VARIABLES)}
