@@ -60,7 +60,8 @@ class Turn:
     def send(self) -> None:
         waiting, self.waiting = self.waiting, []
         for transport, data in waiting:
-            transport.write(data)
+            if not transport.is_closing():
+                transport.write(data)
 
 
 TURN = Turn()
