@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fakes.openai_server import Knobs, serving
+from tests.fakes.wrong_server import Reply, answering
 from trimtab.bench.client import Timeouts
 from trimtab.bench.criteria.ramp import ramp_levels
 from trimtab.bench.criteria.registry import CRITERIA, QUICK
@@ -215,3 +218,33 @@ def test_names_and_depths() -> None:
 def test_a_server_that_makes_neither_text_nor_embeddings_is_none() -> None:
     with pytest.raises(UpstreamError, match="neither"):
         judge(Knobs(embeddings_only=True), *CRITERIA)
+
+
+def whole(**more: Any) -> str:
+    message = {"index": 0, "message": {"content": "hi"}, "finish_reason": "stop"}
+    return json.dumps({"choices": [message], "usage": {"prompt_tokens": 20, "completion_tokens": 1}} | more)
+
+
+ODD = {
+    "a message that is a number": {"choices": [{"message": 7, "finish_reason": "stop"}]},
+    "a message that is a list": {"choices": [{"message": [1], "delta": [2], "finish_reason": "stop"}]},
+    "a finish reason that is a number": {"choices": [{"message": {"content": "x"}, "finish_reason": 7}]},
+    "tokens in words": {"usage": {"prompt_tokens": 5, "completion_tokens": "many"}},
+    "tool calls that are numbers": {"choices": [{"message": {"tool_calls": [7]}, "finish_reason": "tool_calls"}]},
+    "choices that are numbers": {"choices": [1, 2]},
+}
+
+
+@pytest.mark.parametrize("more", ODD.values(), ids=ODD)
+def test_answers_of_a_strange_shape_fail_and_break_nothing(more: dict[str, Any]) -> None:
+    def answer(method: str, path: str, headers: Mapping[str, str], body: str) -> Reply:
+        if path.endswith("/models"):
+            return Reply(body='{"data": [{"id": "demo", "max_model_len": 512}]}')
+        if path.endswith("/metrics"):
+            return Reply(body="vllm:num_requests_running NaN\nvllm:num_preemptions_total +Inf\n", kind="text/plain")
+        return Reply(body=whole(**more))
+
+    with answering(answer) as url:
+        names = ("one_request", "usage", "tools", "structured_output", "embeddings", "no_oom")
+        found = verify_by(Target(url), Wish(names, timeouts=SOON, budget_s=20))
+    assert found.passed is False

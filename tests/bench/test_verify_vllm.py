@@ -6,8 +6,9 @@ import pytest
 
 from tests.conftest import DemoServer
 from trimtab.bench.endpoint import Target
+from trimtab.bench.inquiry import Limits
 from trimtab.bench.serverlog import LogSource, read_log
-from trimtab.bench.verify import verify
+from trimtab.bench.verify import Wish, verify, verify_by
 from trimtab.errors import UpstreamError
 
 pytestmark = pytest.mark.vllm
@@ -44,3 +45,11 @@ def test_a_model_that_is_not_served_is_named(demo_server: DemoServer) -> None:
 
 def read_log_tokens(server: DemoServer) -> int | None:
     return read_log(LogSource(server.log).read()).kv_tokens
+
+
+def test_the_engine_streams_counts_keeps_to_a_schema_and_lets_go(demo_server: DemoServer) -> None:
+    names = ("streaming", "usage", "structured_output", "embeddings", "cancellation", "ramp", "no_oom")
+    outcome = verify_by(Target(demo_server.base_url), Wish(names, concurrency=2, limits=Limits(cancel_s=30)))
+    assert {c.name: c.verdict for c in outcome.criteria} == dict.fromkeys(names, "passed") | {
+        "embeddings": "not_applicable"
+    }, [str(e) for c in outcome.criteria for e in c.evidence]

@@ -194,10 +194,13 @@ def read_delta(value: Any) -> Delta | None:
     if not choices or not isinstance(choices[0], Mapping):
         return Delta(usage=usage)
     first = choices[0]
-    part = first.get("delta") or first.get("message") or {}
+    part = first.get("delta") or first.get("message")
+    if not isinstance(part, Mapping):
+        part = {}
     found = (part.get("content"), part.get("reasoning"), part.get("reasoning_content"), first.get("text"))
     text = "".join(piece for piece in found if isinstance(piece, str))
-    return Delta(text, first.get("finish_reason"), usage)
+    reason = first.get("finish_reason")
+    return Delta(text, reason if isinstance(reason, str) else None, usage)
 
 
 def read_models(value: Any) -> tuple[ServedModel, ...] | None:
@@ -226,7 +229,9 @@ def _usage(value: Any) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
     prompt, completion = value.get("prompt_tokens"), value.get("completion_tokens", 0)
-    return Usage(prompt, completion or 0) if isinstance(prompt, int) else None
+    if not isinstance(prompt, int):
+        return None
+    return Usage(prompt, completion if isinstance(completion, int) else 0)
 
 
 def _status(value: Mapping[str, Any]) -> int:

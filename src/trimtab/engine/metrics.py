@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from math import isfinite
 
 import msgspec
 
@@ -59,6 +60,7 @@ def read_engine(samples: Iterable[Sample]) -> EngineMetrics | None:
     samples = list(samples)
     if not any(s.name.startswith("vllm:") for s in samples):
         return None
+    samples = [s for s in samples if isfinite(s.value)]
     cache = next((s.labels for s in samples if s.name == names.CACHE_CONFIG), {})
     blocks, block_tokens = _integer(cache.get("num_gpu_blocks")), _integer(cache.get("block_size"))
     tokens = _integer(cache.get("kv_cache_size_tokens"))
