@@ -37,8 +37,8 @@ from trimtab.supervisor.stopping import stop_on_signals
 
 ROWS = Path(__file__).with_name("data") / "tune_grid.jsonl"
 TRIED = ("max-num-seqs=2,4,8,16", "max-num-batched-tokens=128,512,2048", "async-scheduling=off,false")
-CONTEXT, AT_ONCE, INPUT, OUTPUT = 512, 16, 128, 32
-ROUNDS, ROUND_S, LEAST = 6, 3.0, 3
+CONTEXT, AT_ONCE, INPUT, OUTPUT = 512, 16, 32, 16
+ROUNDS, ROUND_S, LEAST = 6, 8.0, 3
 SEED = 8
 FIXED = ["--enforce-eager"]
 
