@@ -40,6 +40,14 @@ class Gateway:
         finally:
             connection.close()
 
+    def ended_within(self, seconds: float) -> bool:
+        """Whether it ends in that time."""
+        try:
+            self.child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def said(self, pattern: str) -> None:
         """Wait until the log holds it."""
         until(lambda: re.search(pattern, self.log.read_text(errors="replace")) is not None, pattern)
@@ -54,7 +62,10 @@ def until(true: Callable[[], bool], what: str, wait_s: float = WAIT_S) -> None:
 
 
 @contextmanager
-def gateway(home: Path, config: str, *words: str, environ: Mapping[str, str] | None = None) -> Iterator[Gateway]:
+def gateway(
+    home: Path, config: str, *words: str, environ: Mapping[str, str] | None = None,
+    program: tuple[str, ...] = ("-m", "trimtab"),
+) -> Iterator[Gateway]:  # fmt: skip
     """Start one with `config`; at the end it is drained, and none of its processes may be left."""
     home.mkdir(parents=True, exist_ok=True)
     file, log = home / "gateway.yaml", home / "gateway.log"
@@ -62,7 +73,7 @@ def gateway(home: Path, config: str, *words: str, environ: Mapping[str, str] | N
     env = {**os.environ, "TRIMTAB_GATEWAY_KEY": KEY, "TRIMTAB_ADMIN_KEY": ADMIN, **(environ or {})}
     for name in ("STATE", "DATA", "CONFIG", "CACHE"):
         env[f"XDG_{name}_HOME"] = str(home / name.lower())
-    argv = [sys.executable, "-m", "trimtab", "gateway", "--config", str(file), "--listen", "127.0.0.1:0", *words]
+    argv = [sys.executable, *program, "gateway", "--config", str(file), "--listen", "127.0.0.1:0", *words]
     with log.open("wb") as errors:
         child = subprocess.Popen(
             argv, env=env, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True

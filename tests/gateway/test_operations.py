@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -92,18 +93,35 @@ def test_metrics_can_be_turned_off(tmp_path: Path) -> None:
         assert running.ask("GET", "/metrics")[0] == 404
 
 
-def test_readiness_follows_the_back_ends_of_each_model(tmp_path: Path) -> None:
+def test_readiness_is_kept_while_requests_are_tried(tmp_path: Path) -> None:
+    """Left alone after failures is not down: the request is passed on nevertheless, so a balancer may send it here."""
     with gateway(tmp_path, config("http://127.0.0.1:9")) as running:
         assert running.ask("GET", "/healthz")[0] == 200
 
-        def down() -> bool:
-            running.ask("POST", "/v1/chat/completions", CHAT)
-            return running.ask("GET", "/readyz")[0] == 503
+        def left_alone() -> bool:
+            assert running.ask("POST", "/v1/chat/completions", CHAT)[0] == 502
+            status, _, body = running.ask("GET", "/readyz")
+            assert status == 200
+            return bool(json.loads(body)["models_down"] == ["m"])
 
-        until(down, "not ready")
+        until(left_alone, "left alone")
+        assert running.ask("POST", "/readyz", {})[0] == 405
+
+
+def test_readiness_ends_when_every_back_end_is_held_for_down(tmp_path: Path) -> None:
+    checked = config("http://127.0.0.1:9").replace(":9}", ":9, health: /health, health_every: 0.1}")
+    other = "  c: {url: http://127.0.0.1:9}\n"
+    with gateway(tmp_path, checked) as running:
+        until(lambda: running.ask("GET", "/readyz")[0] == 503, "not ready")
         answer = json.loads(running.ask("GET", "/readyz")[2])
         assert answer == {"status": "not ready", "draining": False, "models_down": ["m"]}
-        assert running.ask("POST", "/readyz", {})[0] == 405
+        assert running.ask("POST", "/v1/chat/completions", CHAT)[0] == 503
+        more = checked.replace("models:\n", f"{other}models:\n  n: {{targets: [{{back_end: c}}]}}\n")
+        (tmp_path / "gateway.yaml").write_text(more)
+        running.child.send_signal(signal.SIGHUP)
+        running.said("reloaded: 2 models")
+        answer = json.loads(running.ask("GET", "/readyz")[2])
+        assert answer == {"status": "ready", "draining": False, "models_down": ["m"]}
 
 
 def test_the_access_log_holds_a_line_a_request(shared: Shared) -> None:

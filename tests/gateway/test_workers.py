@@ -162,3 +162,61 @@ def test_workers_that_cannot_live_end_the_gateway(tmp_path: Path) -> None:
         until(kill_all, "the parent's end")
     assert running.child.returncode == 2
     running.said("the gateway's workers end as soon as they are started")
+
+
+BLOCKS_ITS_LOOP = """
+import asyncio, signal, time
+from trimtab.gateway import running, workers
+
+workers.LOOK_S = 0.2  # a worker that hangs is noticed after 2 s
+served = running.Serving.run
+
+
+async def run(self, *words):
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, time.sleep, 60)
+    await served(self, *words)
+
+
+running.Serving.run = run
+from trimtab.__main__ import main
+
+main()
+"""
+
+
+def test_a_worker_whose_loop_does_not_come_on_is_killed_and_started_again(tmp_path: Path) -> None:
+    """The process lives, its other threads run: only its loop is kept by what does not return."""
+    with gateway(tmp_path, CONFIG, "--workers", "2", program=("-c", BLOCKS_ITS_LOOP)) as running:
+        victim = min(worker.pid for worker in workers(running))
+        os.kill(victim, signal.SIGUSR1)
+        running.said(rf"process {victim}\) hangs: it has said nothing for 2.0 s; it is killed")
+        running.said(rf"process {victim}\) ended with -9; it is started again")
+        until(lambda: len({w.pid for w in workers(running)} - {victim}) == 2, "a new worker")
+        for _ in range(20):
+            assert running.ask("GET", "/v1/models")[0] == 200
+
+
+def test_a_parent_that_was_stopped_kills_nobody_when_it_wakes(tmp_path: Path) -> None:
+    """Longer than a worker may be silent: their words lie in the pipe, or did not fit into it."""
+    with gateway(tmp_path, CONFIG, "--workers", "2", program=("-c", BLOCKS_ITS_LOOP)) as running:
+        before = {worker.pid for worker in workers(running)}
+        os.kill(running.child.pid, signal.SIGSTOP)
+        assert not running.ended_within(3)
+        assert running.ask("GET", "/v1/models")[0] == 200
+        os.kill(running.child.pid, signal.SIGCONT)
+        assert not running.ended_within(3)
+        assert {worker.pid for worker in workers(running)} == before
+        assert "hangs" not in running.log.read_text()
+
+
+def test_a_gateway_that_was_stopped_as_a_whole_goes_on(tmp_path: Path) -> None:
+    """A machine that slept."""
+    with gateway(tmp_path, CONFIG, "--workers", "2", program=("-c", BLOCKS_ITS_LOOP)) as running:
+        before = workers(running)
+        os.killpg(running.child.pid, signal.SIGSTOP)
+        assert not running.ended_within(3)
+        os.killpg(running.child.pid, signal.SIGCONT)
+        assert not running.ended_within(3)
+        assert workers(running) == before
+        assert running.ask("GET", "/v1/models")[0] == 200
+        assert "hangs" not in running.log.read_text()

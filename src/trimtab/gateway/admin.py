@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -131,7 +131,7 @@ class Process(msgspec.Struct, frozen=True):
     """What the gateway's own process tells and does; called in its loop's thread."""
 
     back_ends: Callable[[], BackEnds]
-    reload: Callable[[], Reloaded]
+    reload: Callable[[], Awaitable[Reloaded]]
 
 
 class Endpoint(msgspec.Struct, frozen=True):

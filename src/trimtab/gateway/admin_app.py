@@ -64,7 +64,9 @@ class Admin:
 
     async def _found(self, endpoint: Endpoint, asked: Asked) -> object:
         if endpoint.answer is None:
-            return self._process.reload() if endpoint.path == "/admin/reload" else self._process.back_ends()
+            if endpoint.path == "/admin/reload":
+                return await self._process.reload()
+            return self._process.back_ends()
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._asked, endpoint, asked)
 
     def _asked(self, endpoint: Endpoint, asked: Asked) -> object:

@@ -47,15 +47,19 @@ class Operations:
         return None
 
     def readiness(self) -> Readiness:
-        """Ready: not draining, and of each configured model a back end is up; without models, any back end."""
+        """Ready: not draining, and a back end would be asked for some model; without models, any back end.
+
+        Failures alone close nothing: of back ends that are left alone the least bad is asked, and what is down behind
+        one gateway is so behind all. Only where the active checks hold every back end for down is each request refused.
+        """
         now, routes = time.monotonic(), self._front.routes
         down: list[str] = []
         for name in self.config.models:
             route = routes.find(name)
             if route is None or not any(t.back_end.ready(now) for level in route.levels for t in level):
                 down.append(name)
-        some = bool(self.config.models) or not routes.back_ends or any(b.ready(now) for b in routes.back_ends)
-        ready = not self.draining and not down and some
+        asked = not routes.back_ends or any(b.healthy for b in routes.back_ends)
+        ready = not self.draining and asked
         return Readiness("ready" if ready else "not ready", self.draining, down)
 
 

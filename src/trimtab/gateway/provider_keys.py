@@ -37,3 +37,16 @@ def secret_of(name: str, key: KeySource, stored: Stored) -> Secret:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise HostError(msg("{file} cannot be read: {reason}", file=key.file, reason=reason)) from error
     return stored(key.stored or "")
+
+
+class StoredKeys:
+    """Keys of the store, each read once: a store that cannot be reached keeps nobody from what is known already."""
+
+    def __init__(self, read: Stored) -> None:
+        self._read = read
+        self._known: dict[str, Secret] = {}
+
+    def __call__(self, name: str) -> Secret:
+        if name not in self._known:
+            self._known[name] = self._read(name)
+        return self._known[name]

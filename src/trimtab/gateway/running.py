@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import uvloop
 
-from trimtab.errors import TrimtabError
+from trimtab.errors import HostError, TrimtabError, UsageError
 from trimtab.gateway.access import AccessLog, Refusal
 from trimtab.gateway.admin import BackEnds, BackEndState, Process, Reloaded
 from trimtab.gateway.admission import Key, Keys, key_text
@@ -32,7 +32,7 @@ from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.local import LocalServer, local_servers, with_local
 from trimtab.gateway.metrics import Metrics, quoted
 from trimtab.gateway.operations import Operations
-from trimtab.gateway.provider_keys import secrets_of
+from trimtab.gateway.provider_keys import StoredKeys, secrets_of
 from trimtab.gateway.request import Answering, Refused, Request
 from trimtab.gateway.routes import Routes
 from trimtab.gateway.secret import Secret
@@ -62,6 +62,15 @@ class Part(msgspec.Struct, frozen=True):
 
     worker: int = 0
     numbers: Path | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A configuration and what it needs from files and store."""
+
+    config: Config
+    local: tuple[LocalServer, ...]
+    keys: dict[str, Secret]
+    stored: StoredKeys
 
 
 class Serving:
@@ -99,7 +108,10 @@ class Serving:
         self._stop, self._now = asyncio.Event(), asyncio.Event()
         self._local: tuple[LocalServer, ...] = ()
         self._told: tuple[str, ...] = tuple(sorted(config.models))  # the models that were named so far
-        self._use(config)
+        self._stored, self._stale = StoredKeys(self._read_stored), False  # a key that it holds is another one now
+        self._renewing, self._renewals = asyncio.Lock(), set[asyncio.Task[None]]()
+        self._unread = ""  # why what changed could not be read, as it was told last
+        self._use(self._find(lambda: config))
 
     async def run(
         self, listening: socket.socket, ready: Callable[[], None], parent: int | None = None,
@@ -125,7 +137,7 @@ class Serving:
         try:
             await self._until_ended(served)
         finally:
-            for task in minding:
+            for task in (*minding, *self._renewals):
                 task.cancel()
             await self.sync.end()
             self.metrics.write()
@@ -162,14 +174,32 @@ class Serving:
             self.metrics.write()
 
     async def _look(self) -> None:
-        """Servers of this host come and go."""
+        """Servers of this host come and go; a provider's key that could not be read is tried again."""
         while True:
             await asyncio.sleep(LOOK_S)
-            if self.config.local and local_servers(self._setup.state_dir) != self._local:
-                try:
-                    self._use(self.config)
-                except TrimtabError as error:
-                    self._say(error.message)
+            if self._stale or (self.config.local and local_servers(self._setup.state_dir) != self._local):
+                await self._renew()
+
+    async def _renew(self) -> None:
+        """Find anew what the configuration in force needs; what cannot be had leaves everything as it is."""
+        try:
+            await self._use_found(lambda: self.config)
+        except TrimtabError as error:
+            if str(error.message) != self._unread:
+                self._say(msg("not reloaded: {why}", why=error.message))
+            self._unread = str(error.message)
+        else:
+            self._unread = ""
+
+    async def _use_found(self, config: Callable[[], Config]) -> None:
+        """Files and the store are read in a thread: one that does not answer must not keep requests waiting."""
+        async with self._renewing:
+            self._use(await asyncio.to_thread(self._find, config))
+
+    def _begin(self, renewal: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(renewal)
+        self._renewals.add(task)
+        task.add_done_callback(self._renewals.discard)
 
     def _routed(self, routes: Routes) -> None:
         """Other models than before are told, by one of the workers."""
@@ -192,8 +222,11 @@ class Serving:
 
     def reload(self) -> None:
         """Read the configuration again; while it has faults the former stays in force."""
+        self._begin(self._reload())
+
+    async def _reload(self) -> None:
         try:
-            self._use(load(self._setup, listening=True))
+            await self._use_found(partial(load, self._setup, listening=True))
         except TrimtabError as error:
             self._say(msg("not reloaded: {why}", why=error.message))
         else:
@@ -212,11 +245,11 @@ class Serving:
             self._admin = Admin(opened, Process(self._states, self._asked))
         return self._admin.mounted(request, client)
 
-    def _asked(self) -> Reloaded:
+    async def _asked(self) -> Reloaded:
         """Reload as the admin API asks: a fault is its answer. Where there are workers their parent tells them all."""
-        config = load(self._setup, listening=True)
+        config = await asyncio.to_thread(load, self._setup, listening=True)
         if self._part is None:
-            self._use(config)
+            await self._use_found(lambda: config)
         else:
             os.kill(os.getppid(), signal.SIGHUP)
         return Reloaded(sorted({*config.models, *self.front.routes.names}))
@@ -242,19 +275,33 @@ class Serving:
     def _providers_changed(self) -> None:
         """A provider's key in the store is another one."""
         if any(back_end.key is not None and back_end.key.stored for back_end in self.config.back_ends.values()):
-            try:
-                self._use(self.config)
-            except TrimtabError as error:
-                self._say(msg("not reloaded: {why}", why=error.message))
+            self._stale = True
+            self._begin(self._renew())
 
-    def _stored(self, name: str) -> Secret:
+    def _read_stored(self, name: str) -> Secret:
         return provider_key(self._store, name, partial(master_key, self._setup.master_file))
 
-    def _use(self, config: Config) -> None:
-        former, self._local = self._local, local_servers(self._setup.state_dir) if config.local else ()
+    def _find(self, read: Callable[[], Config]) -> Found:
+        """UsageError or HostError when the configuration has faults or a key cannot be had."""
+        config = read()
+        local = local_servers(self._setup.state_dir) if config.local else ()
+        stored = self._stored
+        if self._stale:
+            self._stale, stored = False, StoredKeys(self._read_stored)
+        try:
+            return Found(config, local, secrets_of(config, stored), stored)
+        except HostError:
+            self._stale = self._stale or stored is not self._stored
+            raise
+        except UsageError:
+            self._stored = stored  # one is not there any more: a later reload is to say so, too
+            raise
+
+    def _use(self, found: Found) -> None:
+        config, self._stored = found.config, found.stored
+        former, self._local = self._local, found.local
         whole = with_local(config, self._local)
-        keys = secrets_of(config, self._stored)
-        keys |= {s.name: s.key for s in self._local if s.name not in config.back_ends}
+        keys = found.keys | {s.name: s.key for s in self._local if s.name not in config.back_ends}
         self.fleet.apply(whole, keys)
         for server in self._local:
             if server.name not in config.back_ends and server not in former:  # later it tells its models itself

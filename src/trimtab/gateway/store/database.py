@@ -177,12 +177,15 @@ def _engine(url: sa.URL) -> sa.Engine:
         "options": f"-c statement_timeout={STATEMENT_MS} -c idle_in_transaction_session_timeout={STATEMENT_MS}",
     }
     try:
-        return sa.create_engine(url, connect_args=arguments, pool_size=1, max_overflow=2)
+        engine = sa.create_engine(url, connect_args=arguments, pool_size=1, max_overflow=2)
+        from trimtab.gateway.store.postgres import Bounded
     except ImportError as error:
         raise UsageError(
             msg("PostgreSQL needs the package psycopg, which is not installed"),
             hint=msg("Install it: pip install 'trimtab[postgres]'"),
         ) from error
+    event.listen(engine, "do_connect", lambda _, __, words, named: Bounded.connect(*words, **named))
+    return engine
 
 
 def _sqlite_connected(connection: Any, _: object) -> None:

@@ -107,9 +107,9 @@ class Sync:
     async def end(self) -> None:
         """Write the last of it down; what the store would not take within LAST_S is counted as lost."""
         self._ending.set()
+        end = time.monotonic() + LAST_S
         if self._running is not None:
             await self._running
-        end = time.monotonic() + LAST_S
         await self._step(last=True)
         while (self._flying is not None or len(self._tally)) and time.monotonic() < end:
             if not self.health.reachable:
