@@ -10,7 +10,8 @@ import pytest
 from trimtab.cli.examination import Bound, Examination, Patient, examined
 from trimtab.cli.healing import examine
 from trimtab.facts.gpu import parse_gpus
-from trimtab.supervisor.happenings import ExitStatus
+from trimtab.messages import msg
+from trimtab.supervisor.happenings import ExitStatus, Sign
 from trimtab.supervisor.launching import Failure
 
 PROFILE_OOM = (
@@ -56,6 +57,20 @@ def test_a_flag_that_vllm_does_not_have_stays_wrong(tmp_path: Path) -> None:
 def test_a_log_that_tells_nothing_decides_nothing(tmp_path: Path) -> None:
     found = examine(failed(tmp_path, "Hello\n"), patient()).diagnosis
     assert (found.permanent, found.step) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("served", "sign", "cause"),
+    [(True, Sign.HUNG, "hang"), (True, Sign.SILENT, "hang"), (True, Sign.DEAD, "engine-dead-unexplained"),
+     (False, None, "start-timeout")],
+)  # fmt: skip
+def test_what_the_watch_ended_has_a_cause_though_its_log_tells_none(
+    tmp_path: Path, served: bool, sign: Sign | None, cause: str
+) -> None:
+    log = "(APIServer pid=1) INFO:     Application startup complete.\n"
+    ended = replace(failed(tmp_path, log, status=-9), served=served, sign=sign, killed_for=msg("no token came"))
+    found = examine(ended, patient()).diagnosis
+    assert (found.data["cause"], str(found.told), found.permanent) == (cause, "no token came", None)
 
 
 def test_a_first_start_that_was_killed_is_not_tried_again_and_one_that_served_is(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.doctor import must_fail_again
 from trimtab.rules.runner import Reported
+from trimtab.supervisor.happenings import Sign
 from trimtab.supervisor.launching import Diagnosis, Failure, Step
 
 OF_MEMORY = frozenset(
@@ -37,7 +38,7 @@ def examine(failed: Failure, patient: Patient) -> Examination:
     found = diagnosis_of(failed.log_file, command, exit_status=status, vllm=patient.vllm, gpus=patient.gpus)
     cause = found.cause
     if cause is None or cause.rule.cause is None:
-        return Examination(Diagnosis(errors=failed.errors, cause=failed.killed_for))
+        return Examination(_seen_by_the_watch(failed))
     sure = (cause.confidence or 0.0) >= SURE
     step, why_not = _step(cause, found.command, failed, patient) if sure else (None, None)
     told = Diagnosis(
@@ -52,6 +53,15 @@ def examine(failed: Failure, patient: Patient) -> Examination:
         },
     )
     return Examination(told, finding_text(cause, found.command, patient.lang))
+
+
+def _seen_by_the_watch(failed: Failure) -> Diagnosis:
+    """Where the log tells no cause: what the supervisor ended the engine for, and its name among the causes."""
+    if failed.killed_for is None:
+        return Diagnosis(errors=failed.errors)
+    dead = failed.sign is Sign.DEAD
+    seen = Cause.ENGINE_DEAD_UNEXPLAINED if dead else Cause.HANG if failed.served else Cause.START_TIMEOUT
+    return Diagnosis(errors=failed.errors, cause=failed.killed_for, data={"cause": seen.value})
 
 
 def _permanent(cause: Cause, *, served: bool) -> bool | None:

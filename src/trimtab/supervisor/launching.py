@@ -11,7 +11,7 @@ from trimtab.engine.logs import LogEvent
 from trimtab.engine.registry import ServerRecord
 from trimtab.errors import EngineError
 from trimtab.messages import Message, msg
-from trimtab.supervisor.happenings import ExitStatus, Limits
+from trimtab.supervisor.happenings import ExitStatus, Limits, Sign
 from trimtab.supervisor.registry import LOG_FILES
 from trimtab.supervisor.states import State
 from trimtab.supervisor.watch import Pace
@@ -63,6 +63,7 @@ class Failure:
     killed_for: Message | None  # why the supervisor ended it, when it did
     errors: tuple[str, ...]
     steps: tuple[Step, ...] = ()  # those taken so far
+    sign: Sign | None = None  # what the watch saw last, where it was not well
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,7 +325,7 @@ class _Supervision:
         assert status is not None
         failed = Failure(
             self._spec.name, self._argv, self._log_file, status, situation.served, situation.killed_for,
-            failure_summary(self._failure_lines), self._memory.steps,
+            failure_summary(self._failure_lines), self._memory.steps, situation.sign,
         )  # fmt: skip
         try:
             if self._memory.not_started is not None or not self._log.begun:  # the log on the disk is a former start's
