@@ -131,6 +131,51 @@ def test_a_line_of_ten_megabytes_and_nul_bytes() -> None:
     assert [(e.line, e.text) for e in found.of(EntryKind.EXCEPTION)] == [(4, "ValueError: after")]
 
 
+CR_ENDS: dict[str, Callable[[bytes], bytes]] = {
+    "CR": lambda log: log.replace(b"\n", b"\r"),
+    "CR, and an LF at the end": lambda log: log.replace(b"\n", b"\r") + b"\n",
+    "CR CR LF": lambda log: log.replace(b"\n", b"\r\r\n"),
+}
+
+
+@pytest.mark.parametrize("size", [7, 1000, 1 << 20])
+@pytest.mark.parametrize("ends", CR_ENDS)
+def test_a_lone_cr_ends_a_line_where_no_lf_does(ends: str, size: int) -> None:
+    log = CR_ENDS[ends](OOM)
+    found, plain = read_log(log[i : i + size] for i in range(0, len(log), size)), read_log([OOM])
+    assert [(e.kind, e.line, e.text) for e in found.entries] == [(e.kind, e.line, e.text) for e in plain.entries]
+    assert found.facts == plain.facts
+
+
+@pytest.mark.parametrize("size", [7, 1000, 1 << 20])
+def test_lines_that_end_in_cr_after_one_that_ends_in_lf(size: int) -> None:
+    log = b"started\n" + OOM.replace(b"\n", b"\r")
+    found, plain = read_log(log[i : i + size] for i in range(0, len(log), size)), read_log([OOM])
+    assert [e.text for e in found.of(EntryKind.EXCEPTION)] == [e.text for e in plain.of(EntryKind.EXCEPTION)]
+
+
+@pytest.mark.parametrize("size", [100, 1 << 20])
+def test_of_a_progress_bar_only_what_it_shows_last_is_read(size: int) -> None:
+    bars = b"".join(b"\rLoading:  %d%% Completed | %d/100 [00:01<00:02, 1.2it/s]" % (i, i) for i in range(1, 101))
+    log = b"first\nAborted (core dumped)" + 500 * bars + b"\rValueError: odd\nlast\n"
+    found = read_log(log[i : i + size] for i in range(0, len(log), size))
+    assert (2, "Aborted (core dumped)") in [(e.line, e.text) for e in found.entries]
+    assert [e.text for e in found.of(EntryKind.EXCEPTION)] == ["ValueError: odd last"]
+    assert sum("Completed" in e.text for e in found.entries) <= 1
+    assert found.tail[-1] == "last"
+
+
+@pytest.mark.parametrize("part", [b"\r" * (1 << 20), (b"INFO 11-30 03:43:16 [x.py:1] a word\r" * 30_000)[: 1 << 20]])
+def test_a_log_of_crs_is_read_in_bounded_memory(part: bytes) -> None:
+    tracemalloc.start()
+    try:
+        found = read_log(part if n < 20 else b"\rValueError: odd" for n in range(21))
+        assert tracemalloc.get_traced_memory()[1] < 40 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert "ValueError: odd" in [e.text for e in found.entries]
+
+
 def test_many_different_errors_are_bounded() -> None:
     words = (
         "abcdefghijklmnop"[n % 16] + "abcdefghijklmnop"[n // 16 % 16] + "abcdefghijklmnop"[n // 256]

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
 from trimtab.engine.logs.events import Kind, LogEvent, Phase, parse_line
 from trimtab.engine.logs.grouping import Entries
 from trimtab.engine.logs.launch import LaunchReader
+from trimtab.engine.logs.line_ends import MOST_BYTES, lines_of, pieces
 from trimtab.engine.logs.log import Access, Log, LogFacts
 from trimtab.engine.logs.repeats import Repeats
 from trimtab.engine.logs.wrapping import unwrap
 
-MOST_BYTES = 1 << 14
-"""Of one line that are read; the rest of it is passed over."""
 START_LINES = 20_000
 """Lines after the sign of a start that are read in full."""
 TAIL = 40
@@ -39,26 +38,9 @@ _ORDER = {None: 0, Phase.LOADING: 1, Phase.COMPILING: 2, Phase.SERVING: 3}
 def read_log(chunks: Iterable[bytes], exit_status: int | None = None) -> Log:
     """Read a log of any size, in chunks of any size, of any source. `exit_status` is the process's, where known."""
     reader = _Reader(exit_status)
-    for chunk, lines in _lines(chunks):
+    for chunk, lines in lines_of(chunks):
         reader.take(chunk, lines)
     return reader.log()
-
-
-def _lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, list[bytes]]]:
-    """A chunk and the lines that end in it; of a line over MOST_BYTES only the beginning is held until it ends."""
-    held: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        first, newline, rest = chunk.partition(b"\n")
-        if size < MOST_BYTES:
-            held.append(first)
-            size += len(first)
-        if newline:
-            *lines, last = rest.split(b"\n")
-            yield chunk, [b"".join(held), *lines]
-            held, size = [last], len(last)
-    if size:
-        yield b"", [b"".join(held)]
 
 
 class _Reader:
@@ -111,7 +93,11 @@ class _Reader:
         self._starts += count - KEPT_STARTS
         return chunk.count(b"\n", 0, position)
 
-    def _read(self, number: int, raw: bytes) -> None:
+    def _read(self, number: int, line: bytes) -> None:
+        for raw in pieces(line) if b"\r" in line else (line,):
+            self._read_piece(number, raw)
+
+    def _read_piece(self, number: int, raw: bytes) -> None:
         text, rank = unwrap(raw[:MOST_BYTES].decode("utf-8", "replace"))
         if not text or text.isspace():
             return
