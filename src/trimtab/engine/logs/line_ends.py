@@ -1,4 +1,4 @@
-"""Where a log's lines end: at LF, CRLF, a lone CR where there is no LF; overwritten progress bars are left out. Pure."""
+"""Where a log's lines end: LF, CRLF, a lone CR where there is no LF; overwritten progress bars are left out. Pure."""
 
 from __future__ import annotations
 
