@@ -1,6 +1,7 @@
 """vLLM runs on an operating system that its wheels are not for.
 
-What it does: recognises native Windows and macOS by paths, modules and words.
+What it does: recognises native Windows and macOS by modules, words, and paths of vLLM's own files; a path of Windows in
+    a client's or another program's text, or one that was given as a model, tells nothing of the server.
 Why it matters: The compiled parts are for Linux; without them classes fail to import, and vLLM says that a model it
     knows is not supported.
 How to fix: use WSL 2 or a Linux host; on macOS build vLLM for the CPU from source. The model is supported: do not
@@ -22,11 +23,12 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 def check(context: LogContext) -> Iterator[Finding]:
     hit = context.first(
-        r"python\.exe|[A-Z]:\\\\?(?:Users|Program)|No module named '(?:resource|fcntl)'|uvloop does not "
-        r"support Windows|WinError (?!10\d{3}\b)|win_amd64",
+        r"python\.exe\W.*\bvllm|[A-Z]:\\.*\\vllm(?:\\[\w\\]+\.py|\.exe)|No module named '(?:resource|fcntl)'"
+        r"|uvloop does not support Windows|vllm.*win_amd64|win_amd64.*vllm"
+        r"|WinError (?!10\d{3}\b).*(?:\\torch|\\vllm|\.dll|\.pyd|valid Win32)",
         r"only supports Linux|[Mm]acOS is not supported|darwin.*not supported",
         kinds=(*TROUBLE, EntryKind.WARNING),
-    )
+    ) or context.framed(r"[A-Z]:\\.*\\vllm\\[\w\\]+\.py")
     if hit is None:
         return
     yield context.finding(
@@ -49,6 +51,21 @@ RULE = Rule(
     check=check,
     cause=Cause.OPERATING_SYSTEM_UNSUPPORTED,
     sources=("https://docs.vllm.ai/en/latest/getting_started/installation/",),
-    bad=(Example("ModuleNotFoundError: No module named 'resource'\n", at="line 1: ModuleNotFoundError"),),
-    good=(Example("ModuleNotFoundError: No module named 'einops'\n"),),
+    bad=(
+        Example("ModuleNotFoundError: No module named 'resource'\n", at="line 1: ModuleNotFoundError"),
+        Example(
+            "Traceback (most recent call last):\n"
+            '  File "C:\\Python312\\Lib\\site-packages\\vllm\\__init__.py", line 3, in <module>\n'
+            "ImportError: DLL load failed while importing _C\n",
+            at="line 3: ImportError",
+        ),
+    ),
+    good=(
+        Example("ModuleNotFoundError: No module named 'einops'\n"),
+        Example("Error: ENOENT: no such file or directory, open 'C:\\\\Users\\\\me\\\\notes.txt'\n"),
+        Example("    at OpenAI.request (C:\\Users\\me\\app\\node_modules\\openai\\core.js:12:9)\n"),
+        Example(
+            "OSError: C:\\Users\\me\\vllm\\models\\llama is not a local folder and is not a valid model identifier\n"
+        ),
+    ),
 )
