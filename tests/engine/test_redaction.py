@@ -36,6 +36,8 @@ PLANTED = [
     f"{{'secret_key': '{S}'}}", f"Private-Token: {S}", f"DEPLOY_TOKEN={S}", f"secret_access_key: {S}",
     f"https://hooks.slack.com/services/T00000000/B00000000/{S}", f"https://discord.com/api/webhooks/123456/{S}",
     f"https://api.telegram.org/bot123456789:{S}/sendMessage", f"https://x.webhook.office.com/webhookb2/{S}@{S}/y",
+    f"ValueError: SECRET {S}", f"the password {S} was refused", f"API key {S} is not valid", f"HF_TOKEN {S}",
+    f"Incorrect API key provided: {S}", f"the secret is '{S}'", f"token {S} expired", f"ENV API_KEY {S}",
     f"curl -s http://127.0.0.1:8000/v1/models -H 'Authorization: Bearer {S}' -H 'Content-Type: application/json'",
 ]  # fmt: skip
 KEPT = [
@@ -48,6 +50,8 @@ KEPT = [
     "--enable-auto-tool-choice",
     "(EngineCore pid=9) ERROR 11-30 03:43:16 [v1/engine/core.py:1330] EngineCore failed to start.",
     "Qwen/Qwen2.5-7B-Instruct", "key: value_states", "the first token took 0.3 s", "cache_key=(1, 2)",
+    "password incorrect", "the secret ingredient is rope", "Set the HF_TOKEN environment variable", "Invalid API key",
+    "token 151643 is out of the vocabulary", "the token llama-3.1-8b", "secret 12345678", "ENV VLLM_USE_V1 1",
     "at 20:34:14 std::bad_alloc in c10::Error, torch::jit", "[::1]:8000 and ::", "0x7f:12:30 a:b:c",
 ]  # fmt: skip
 PRIVATE = Private(

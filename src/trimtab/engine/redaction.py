@@ -44,6 +44,17 @@ _ASSIGNED = re.compile(
 )
 _TOKEN = re.compile(r"(?P<key>(?<![\w-])[\"']?token[\"']?\s*[=:]\s*)(?P<value>\"[^\"]{8,}\"|'[^']{8,}'|[\w.+/=-]{8,})")
 _FLAG = re.compile(rf"(?P<flag>(?<![\w-])--(?:{_SECRET_NAME}|token|key))(?P<gap>[\s,'\"]+)(?P<value>{_VALUE})", re.I)
+# Without = or : only what has a secret's form is taken for one, letters and digits: "password incorrect" is prose.
+_SAID = re.compile(
+    r"(?P<key>(?<![\w.-])(?:\w{0,64}(?:passw(?:or)?d|passphrase|secret|credentials?"
+    r"|(?:api|access|private|secret)[ _-]?key)|\w{0,64}_token|(?P<token>token))(?:\s(?:is|was|provided|given|value)){0,2}[:=]?\s{1,4}[\"'`]?)"
+    r"(?P<value>(?=[^\s\d]{0,256}\d)(?=[^\sA-Za-z]{0,256}[A-Za-z])"
+    r"(?(token)[\w.~+/=!@#$%^&*-]{16,}|[\w.~+/=!@#$%^&*-]{6,}))",
+    re.IGNORECASE,
+)
+_ENV = re.compile(
+    rf"(?P<key>\bENV[ \t]{{1,4}}{_SECRET_NAME}[ \t]{{1,4}})(?P<value>[^\s=].*)", re.IGNORECASE
+)  # Dockerfile
 _HEADER = re.compile(
     r"(?P<key>[\"']?\b(?:proxy-)?authorization[\"']?\s*[:=,]\s*[\"']?)(?P<scheme>(?:Bearer|Basic|Token|Digest|ApiKey)\s+)?"
     r"(?P<value>[^\s'\",;)\]}]+)",
@@ -91,6 +102,8 @@ def hide_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     )
     text = _HF_VARIABLE.sub(lambda m: m["key"] + _starred(m["value"]), text)
     text = _BEARER.sub(rf"\g<key>{STARS}", text)
+    text = _ENV.sub(rf"\g<key>{STARS}", text)
+    text = _SAID.sub(rf"\g<key>{STARS}", text)
     return _SHAPES.sub(STARS, text)
 
 
