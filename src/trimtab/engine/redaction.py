@@ -47,7 +47,8 @@ _FLAG = re.compile(rf"(?P<flag>(?<![\w-])--(?:{_SECRET_NAME}|token|key))(?P<gap>
 # Without = or : only what has a secret's form is taken for one, letters and digits: "password incorrect" is prose.
 _SAID = re.compile(
     r"(?P<key>(?<![\w.-])(?:\w{0,64}(?:passw(?:or)?d|passphrase|secret|credentials?"
-    r"|(?:api|access|private|secret)[ _-]?key)|\w{0,64}_token|(?P<token>token))(?:\s(?:is|was|provided|given|value)){0,2}[:=]?\s{1,4}[\"'`]?)"
+    r"|(?:api|access|private|secret)[ _-]?key)|\w{0,64}_token|(?P<token>token))"
+    r"(?:\s(?:is|was|provided|given|value)){0,2}[:=]?\s{1,4}[\"'`]?)"
     r"(?P<value>(?=[^\s\d]{0,256}\d)(?=[^\sA-Za-z]{0,256}[A-Za-z])"
     r"(?(token)[\w.~+/=!@#$%^&*-]{16,}|[\w.~+/=!@#$%^&*-]{6,}))",
     re.IGNORECASE,
