@@ -260,6 +260,8 @@ def test_a_key_in_either_header(text: str) -> None:
     assert key_text({b"authorization": b"Bearer " + text.encode()}) == text.encode()
     assert key_text({b"authorization": b"bearer x", b"x-api-key": b"y"}) == b"x"
     assert key_text({b"x-api-key": b"y"}) == b"y"
+    for empty in (b"", b"Bearer"):
+        assert key_text({b"authorization": empty, b"x-api-key": b"y"}) == b"y"
     assert key_text({}) == b""
 
 

@@ -25,6 +25,11 @@ FAULTS = {
         "leads back to it: a -> b -> a", "Remove one",
     ),
     "itself": ("models:\n  a: {targets: [{back_end: here}], fall_back: [a]}", 5, "leads back to it: a -> a", ""),
+    "a line break in a name": ('models:\n  "a\\nb": {targets: [{back_end: here}]}', 5, "cannot stand in a header", ""),
+    "and in a target": (
+        'models:\n  m: {targets: [{back_end: here, model: "a\\r\\nX: b"}]}', 5, "cannot stand in a header", "",
+    ),
+    "for ever": ("drain: .inf", 4, "drain: Expected `float` <= 1000000000", ""),
     "network": ("trusted_proxies: [10.0.0.300]", 4, "'10.0.0.300' does not appear to be", "10.0.0.0/8"),
     "origin": ("cors: [chat.example.com]", 4, "'chat.example.com' is no origin", "https://"),
     "collector": ("otlp: host:4318", 4, "otlp: 'host:4318' is no URL", "http://HOST:4318"),
@@ -43,6 +48,8 @@ BACK_ENDS = {
     "a key for its variable": ("{url: http://h, key: {env: sk-secret}}", "what env names is no variable", "env: NAME"),
     "variable": ("{url: http://h, key: {env: NO_SUCH}}", "is in $NO_SUCH, which is not set", "Set it"),
     "key file": ("{url: http://h, key: {file: /no/key}}", "/no/key cannot be read: No such file", "Mend"),
+    "no number": ("{url: http://h, weight: .nan}", "weight: Expected `float`", ""),
+    "a line break in a path": ('{url: http://h, health: "/a\\r\\nX: b"}', "cannot stand in a header", ""),
     "health": ("{url: http://h, health: up}", "the health path of b is 'up'", "/health"),
 }
 

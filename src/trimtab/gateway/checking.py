@@ -49,7 +49,16 @@ def _entries(config: Config) -> Iterator[Fault]:
     yield from _whole(config)
 
 
+def _lines(place: Place, text: str) -> Iterator[Fault]:
+    """What stands in a header or a line of a log may not end it."""
+    if not text.isprintable():
+        hint = msg("Write it without line breaks and other characters that cannot be printed.")
+        yield place, msg("{text} cannot stand in a header", text=repr(text)), hint, True
+
+
 def _back_end(place: Place, name: str, back_end: BackEndConfig) -> Iterator[Fault]:
+    yield from _lines(place, name)
+    yield from _lines((*place, "health"), back_end.health or "")
     try:
         base_of(back_end.url)
     except UsageError as error:
@@ -71,6 +80,9 @@ def _sources(key: KeySource) -> list[str]:
 
 
 def _model(place: Place, name: str, model: ModelConfig, config: Config) -> Iterator[Fault]:
+    yield from _lines(place, name)
+    for at, target in enumerate(model.targets):
+        yield from _lines((*place, "targets", at, "model"), target.model or "")
     if not model.targets and not model.fall_back:
         what = msg("the model {name} has no target", name=name)
         yield place, what, msg("Add targets: [{{back_end: NAME}}], or a fall_back."), True

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 Kind = Literal["vllm", "openai", "anthropic"]
 Choice = Literal["least-outstanding", "prefix-affine"]
-Positive = Annotated[float, Meta(gt=0)]
+Positive = Annotated[float, Meta(gt=0, le=1e9)]  # neither .inf nor what no clock can count
 
 # What a back end of each kind is asked for unless its `protocols` say otherwise.
 PROTOCOLS: dict[str, frozenset[str]] = {

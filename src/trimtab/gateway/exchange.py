@@ -156,6 +156,8 @@ class Exchange:
             others = [header for header in told.headers if header[0] != b"content-type"]
             head = Told(self._status, [*others, (b"content-type", b"application/json")])
         self._head, self._length = b"%b\r\nx-request-id: %b" % (head.text, self._request.id), connection.length
+        if b"/messages" in self._request.path:
+            self._head += b"\r\nrequest-id: " + self._request.id  # the name that Anthropic's clients read
         if target.level:
             self._head += b"\r\nx-trimtab-fall-back: %b" % target.model.encode("latin-1", "replace")
         if told.is_events:

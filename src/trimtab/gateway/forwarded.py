@@ -77,7 +77,7 @@ class Origins:
         if not self._any and origin not in self._origins:
             return b""
         told = b"*" if self._any else origin
-        exposed = b"Access-Control-Expose-Headers: x-request-id, retry-after\r\n"
+        exposed = b"Access-Control-Expose-Headers: x-request-id, request-id, retry-after\r\n"
         return b"Access-Control-Allow-Origin: %b\r\nVary: Origin\r\n%b" % (told, exposed)
 
     def preflight(self, origin: bytes, asked: bytes) -> bytes:
@@ -86,6 +86,6 @@ class Origins:
         if not allowed:
             return b""
         return allowed + (
-            b"Access-Control-Allow-Methods: GET, POST, OPTIONS\r\nAccess-Control-Max-Age: 600\r\n"
+            b"Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\nAccess-Control-Max-Age: 600\r\n"
             b"Access-Control-Allow-Headers: %b\r\n" % (asked or b"authorization, content-type, x-api-key")
         )

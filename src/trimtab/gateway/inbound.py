@@ -313,6 +313,8 @@ class Inbound(asyncio.Protocol):
     def refuse(self, request: Request, refused: Refused) -> None:
         """Answer a request with an error in its caller's dialect."""
         extra = b"x-request-id: %b\r\n" % request.id
+        if b"/messages" in request.path:
+            extra += b"request-id: %b\r\n" % request.id
         if refused.allow:
             extra += b"Allow: %b\r\n" % refused.allow
         if refused.wait_s is not None:

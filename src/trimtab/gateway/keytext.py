@@ -39,7 +39,7 @@ def hash_of(key: bytes) -> bytes:
 def key_text(headers: dict[bytes, bytes]) -> bytes:
     """The key in a request's headers: a bearer token, else Anthropic's x-api-key."""
     value = headers.get(b"authorization")
-    if value is None:
+    if not value or value.lower() == b"bearer":  # a client whose token is an empty variable sends this beside its key
         return headers.get(b"x-api-key", b"")
     if value[:7].lower() == b"bearer ":
         return value[7:]

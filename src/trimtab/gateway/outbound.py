@@ -21,7 +21,8 @@ HIGH_WATER = 1 << 20
 OWN = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"upgrade", b"trailer",
      b"proxy-authenticate", b"proxy-connection", b"www-authenticate", b"server", b"date", b"set-cookie",
-     b"alt-svc", b"x-request-id", b"strict-transport-security", b"openai-organization", b"openai-project"}
+     b"alt-svc", b"x-request-id", b"request-id", b"strict-transport-security", b"openai-organization",
+     b"openai-project"}
 )  # fmt: skip
 
 

@@ -118,6 +118,7 @@ def test_errors_of_the_model_come_in_anthropics_words(
 def test_errors_of_the_gateway_come_in_anthropics_words(client: Anthropic) -> None:
     with pytest.raises(anthropic.AuthenticationError) as refused:
         ask(client.with_options(api_key="sk-wrong-key"), "hello")
+    assert refused.value.request_id == cast(Any, refused.value.body)["request_id"]
     assert cast(Any, refused.value.body)["error"]["type"] == "authentication_error"
     with pytest.raises(anthropic.NotFoundError) as unknown:
         ask(client, "hello", "no-such-model")
@@ -164,6 +165,11 @@ def test_raw_responses(client: Anthropic) -> None:
     raw = client.messages.with_raw_response.create(model="m", max_tokens=64, messages=messages)
     assert raw.headers["x-of-the-model"] == "yes"
     assert raw.parse().content[0].text == TEXT  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("model", ["m", "chat-only"])
+def test_the_id_of_a_request_is_told_under_the_name_that_the_client_reads(client: Anthropic, model: str) -> None:
+    assert ask(client, "hello", model, extra_headers={"x-request-id": "mine-3"})._request_id == "mine-3"
 
 
 def test_count_tokens(client: Anthropic) -> None:
