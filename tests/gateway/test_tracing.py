@@ -1,6 +1,10 @@
 """Spans reach a collector under the client's own trace."""
 
+import os
+import signal
+import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -44,3 +48,30 @@ def test_a_request_becomes_a_span_of_the_client_s_trace(tmp_path: Path) -> None:
     told = {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
     assert (path, span.trace_id.hex(), span.parent_span_id.hex()) == ("/v1/traces", TRACE, SPAN)
     assert (told["gen_ai.request.model"], told["gen_ai.usage.input_tokens"], told["trimtab.back_end"]) == ("m", 7, "b")
+
+
+def test_a_collector_that_hangs_keeps_no_request_waiting(tmp_path: Path) -> None:
+    config = "local: false\nback_ends:\n  b: {{url: {}}}\nmodels:\n  m: {{targets: [{{back_end: b}}]}}\n"
+    with socket.create_server(("127.0.0.1", 0)) as hangs, back_end() as behind:
+        plain = config.format(behind.url)
+        traced = f"{plain}otlp: http://127.0.0.1:{hangs.getsockname()[1]}\n"
+        with gateway(tmp_path, traced) as running:
+
+            def ask() -> float:
+                begun = time.monotonic()
+                assert running.ask("POST", "/v1/chat/completions", CHAT)[0] == 200
+                return time.monotonic() - begun
+
+            ask()
+            hangs.settimeout(20)
+            with hangs.accept()[0]:  # a span is under way
+                (tmp_path / "gateway.yaml").write_text(plain)
+                os.kill(running.child.pid, signal.SIGHUP)
+                running.said("gateway: reloaded")
+                assert ask() < 3
+                (tmp_path / "gateway.yaml").write_text(traced)
+                os.kill(running.child.pid, signal.SIGHUP)
+                running.said("(?s)(gateway: reloaded.*){2}")
+                ask()
+                running.child.send_signal(signal.SIGTERM)
+                assert running.child.wait(15) == 0

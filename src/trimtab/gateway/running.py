@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -41,7 +42,7 @@ from trimtab.gateway.store.database import open_store
 from trimtab.gateway.store.providers import master_key, provider_key
 from trimtab.gateway.store.sync import Sync
 from trimtab.gateway.tally import Tally
-from trimtab.gateway.tracing import Tracing
+from trimtab.gateway.tracing import LAST_S, Tracing
 from trimtab.gateway.translate import between
 from trimtab.gateway.usage import Record
 from trimtab.messages import Message, msg
@@ -146,7 +147,7 @@ class Serving:
             if self._access is not None:
                 self._access.close()
             if self._traces is not None:
-                self._traces.close()
+                self._traces.close(LAST_S)
             if saying is not None:
                 saying.cancel()
         if self.sync.health.requests_lost:
@@ -324,7 +325,7 @@ class Serving:
             return
         former, self._access = self._access, AccessLog(file, self._say) if file is not None else None
         if former is not None:
-            former.close()
+            Thread(target=former.close, name="access-log-end", daemon=True).start()  # its disk may hang
 
     def _trace_to(self, endpoint: str | None) -> None:
         if endpoint == (self._traces.endpoint if self._traces is not None else None):

@@ -5,6 +5,7 @@ The client's traceparent goes to the back end as it came, so that gateway and ba
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 NS = 1_000_000_000
+LAST_S = 5.0  # that the end of the process waits for a collector
 
 
 class Tracing:
@@ -48,9 +50,11 @@ class Tracing:
             span.set_status(Status(StatusCode.ERROR))
         span.end(ended)
 
-    def close(self) -> None:
-        """Send what is left."""
-        self._provider.shutdown()
+    def close(self, wait_s: float = 0.0) -> None:
+        """Send what is left, in a thread: a collector that hangs keeps nobody for longer than `wait_s`."""
+        ending = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
+        ending.start()
+        ending.join(wait_s)
 
 
 def _provider(endpoint: str) -> TracerProvider:
