@@ -21,7 +21,12 @@ from trimtab.rules.client.statements import path_of
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
 ENDPOINT = re.compile(r"/(?:chat/completions|completions|models|embeddings|responses|messages)/?$")
-ROUTE_ABSENT = (r"['\"]?detail['\"]?: ?['\"]Not Found['\"]", r"\bError code: 404\s*$", r"404 page not found")
+ROUTE_ABSENT = (
+    r"['\"]?detail['\"]?: ?['\"]Not Found['\"]",
+    r"\bError code: 404\s*$",
+    r"404 page not found",
+    r"AI_APICallError\]: Not Found",
+)
 
 
 def _message(url: str) -> Message:

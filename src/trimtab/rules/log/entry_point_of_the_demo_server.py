@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trimtab.messages import msg
+from trimtab.messages import Message, msg
 from trimtab.rules.causes import Cause
 from trimtab.rules.log import arguments, words
 from trimtab.rules.log.context import LIKELY, SURE, LogContext
@@ -20,7 +20,22 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 SAYS = (
     r"api_server(?:\.py)?: error: unrecognized arguments?: (?P<words>-.+)",
     r"No module named '?(?P<module>vllm\.entrypoints[\w.]*)",
+    r"error: unrecognized arguments?: (?P<shell>(?:/bin/|/usr/bin/)?(?:ba)?sh) -c",
+    r"exec:? \\?\"vllm\\?\":? executable file not found|exec: vllm: not found",
 )
+
+
+def _of_an_image(shell: str) -> Message:
+    if shell:
+        return msg(
+            "{shell} was given to the image's entry point, which is vLLM itself: give it through --entrypoint",
+            zh="{shell} 被传给了镜像的入口点，而入口点就是 vLLM 本身：请通过 --entrypoint 指定",
+            shell=shell,
+        )
+    return msg(
+        "this image has no vllm on its PATH: leave its own entry point as it is and give it flags only",
+        zh="此镜像的 PATH 中没有 vllm：请保留镜像自身的入口点，只传入参数",
+    )
 
 
 def check(context: LogContext) -> Iterator[Finding]:
@@ -33,6 +48,9 @@ def check(context: LogContext) -> Iterator[Finding]:
             msg("this vLLM has no program {module}", zh="此 vLLM 没有程序 {module}", module=hit["module"]),
             SURE,
         )
+        return
+    if not words.group(hit, "words"):
+        yield context.finding(hit, _of_an_image(words.group(hit, "shell")), LIKELY)
         return
     for flag in arguments.of_kind(context, hit, arguments.Kind.ELSEWHERE):
         yield context.finding(
@@ -57,6 +75,13 @@ RULE = Rule(
     check=check,
     cause=Cause.ENTRYPOINT_WRONG,
     sources=("https://github.com/vllm-project/vllm/blob/v0.26.0/vllm/entrypoints/api_server.py",),
-    bad=(Example("api_server.py: error: unrecognized arguments: --api-key k\n"),),
+    bad=(
+        Example("api_server.py: error: unrecognized arguments: --api-key k\n"),
+        Example("api_server.py: error: unrecognized arguments: /bin/bash -c python3 -m vllm --port 80\n"),
+        Example(
+            'Error response from daemon: OCI runtime create failed: runc create failed: exec: "vllm": executable file '
+            "not found in $PATH: unknown\n"
+        ),
+    ),
     good=(Example("vllm: error: unrecognized arguments: --enable-reasoning\n"),),
 )

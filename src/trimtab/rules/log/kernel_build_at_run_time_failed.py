@@ -19,7 +19,7 @@ from trimtab.rules.causes import Cause
 from trimtab.rules.log.context import LIKELY, SURE, LogContext
 from trimtab.rules.rule import Example, Finding, Rule, Severity
 
-COMPILER = r"(?:triton|mlir|llvm)\S*\.(?:cpp|h):\d+: .{0,300}Assertion .{0,300} failed"
+COMPILER = r"PassManager::run failed|(?:triton|mlir|llvm)\S*\.(?:cpp|h):\d+: .{0,300}Assertion .{0,300} failed"
 """Triton's compiler fails its own check: it has no code for this kernel on this card."""
 
 

@@ -22,7 +22,7 @@ from trimtab.rules.rule import Example, Finding, Rule, Severity
 SAYS = (
     r"error: argument \{[^}]*serve[^}]*\}: invalid choice: '(?P<words>[^']+)'",
     r"error: the following arguments are required: (?:model_tag|model|--model)\b",
-    r"error: unrecognized arguments?: (?P<words>(?!-)\S+.*)",
+    r"error: unrecognized arguments?: (?P<words>(?!-|\S*sh -c)\S+.*)",
     r"ValueError: With `vllm serve`, you should provide the model",
 )
 

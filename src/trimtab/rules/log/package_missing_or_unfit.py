@@ -94,7 +94,7 @@ def check(context: LogContext) -> Iterator[Finding]:
         return
     hit, confidence = found
     name = words.group(hit, "name") or words.group(hit, "package")
-    if name.partition(".")[0] == "vllm" and hit.match.re.pattern not in (SHADOWED, *OF_ANOTHER_VLLM):
+    if name.partition(".")[0] == "vllm" and hit.match.re.pattern not in (SAYS[0], SHADOWED, *OF_ANOTHER_VLLM):
         return
     if name:
         message = msg(
