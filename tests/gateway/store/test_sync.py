@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -263,3 +265,33 @@ def test_a_store_that_goes_away_stops_nobody_and_gets_all_later(postgres: Postgr
         worker.close()
         if postgres.process is None:
             postgres.start()
+
+
+def test_a_file_that_is_removed_or_put_back_under_a_worker(sqlite_with_tables: Path, tmp_path: Path) -> None:
+    file, kept = tmp_path / "store.db", tmp_path / "kept.db"
+    shutil.copy(sqlite_with_tables, file)
+    store = open_store(str(file), file)
+    made = create_key(store, Wish("k"))
+    store.close()
+    worker = Worker(str(file))
+    try:
+        assert worker.enter(made) == ""
+        worker.ask("leave", "1")
+        soon(lambda: worker.ask("health") == {"reachable": True, "rows_kept": 0, "reason": ""})
+        with sqlite3.connect(kept) as copy, sqlite3.connect(file) as whole:
+            whole.backup(copy)
+        copy.close()
+        whole.close()
+        for one in tmp_path.glob("store.db*"):
+            one.unlink()
+        soon(lambda: worker.ask("health")["reachable"] is False)
+        assert not file.exists()
+        assert worker.enter(made) == ""
+        worker.ask("leave", "1")
+        kept.rename(file)
+        soon(lambda: worker.ask("health") == {"reachable": True, "rows_kept": 0, "reason": ""})
+        again = open_store(str(file), file)
+        assert total(again) == 2
+        again.close()
+    finally:
+        worker.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ class Store:
 
     def __init__(self, engine: sa.Engine, shown: str) -> None:
         self.engine, self.shown = engine, shown
+        self._file = _identity(Path(shown)) if self.is_sqlite else None
 
     @property
     def is_sqlite(self) -> bool:
@@ -45,14 +47,30 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """A transaction that writes; all others that write wait for its end."""
+        self._follow()
         with self._faults(), self._to_write() as connection, connection.begin():
             yield Writing(connection, connection.execute(_RAISED).scalar_one())
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """A transaction that only reads."""
+        self._follow()
         with self._faults(), self.engine.connect() as connection, connection.begin():
             yield connection
+
+    def _follow(self) -> None:
+        """A file that was removed takes what is written with it, and one put in its place is not the one that is open.
+
+        HostError while there is none.
+        """
+        if self._file is None:
+            return
+        present = _identity(Path(self.shown))
+        if present is None:
+            raise _unusable(self.shown, os.strerror(errno.ENOENT))
+        if present != self._file:
+            self.engine.dispose()
+            self._file = present
 
     def _to_write(self) -> sa.Connection:
         return self.engine.connect().execution_options(**{_WRITES: True})
@@ -67,6 +85,14 @@ class Store:
             yield
         except exc.SQLAlchemyError as error:
             raise unreachable(self.shown, error) from error
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def open_store(address: str | None, default: Path) -> Store:
@@ -137,12 +163,12 @@ def unreachable(shown: str, error: exc.SQLAlchemyError) -> HostError:
     """What is told of a failure of the store: the driver's own words, without the statement and its values."""
     origin = getattr(error, "orig", None)
     words = str(origin or error).strip().splitlines()
+    return _unusable(shown, words[0] if words else type(error).__name__)
+
+
+def _unusable(shown: str, reason: str) -> HostError:
     return HostError(
-        msg(
-            "the store {store} cannot be used: {reason}",
-            store=shown,
-            reason=words[0] if words else type(error).__name__,
-        ),
+        msg("the store {store} cannot be used: {reason}", store=shown, reason=reason),
         hint=msg("Check that it is there, that this user may write to it, and that its disk is not full."),
     )
 
