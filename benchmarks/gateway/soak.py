@@ -1,6 +1,6 @@
 """A gateway at half of its load for a long time: memory and latency must stay flat.
 
-    python benchmarks/gateway/soak.py [--minutes 60] [--streams 16] [--out FILE] [--json]
+    python benchmarks/gateway/soak.py [--minutes 60] [--rate N] [--streams 16] [--out FILE] [--json]
 
 First it is measured how many plain requests a second 16 connections get; half of that, at fixed moments, and as many
 streams as named run until the end, in segments of equal length. Memory counts from the second segment on, when pools
@@ -63,6 +63,7 @@ def faults_of(rows: list[dict[str, Any]]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--rate", type=float, help="plain requests a second; default: half of what it can take")
     parser.add_argument("--streams", type=int, default=16)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--json", action="store_true")
@@ -73,7 +74,7 @@ def main() -> int:
         running = peers.start("gateway", peers.gateway(port, ports, place, place), port, place)
         try:
             full = measure(port, running.pid, back_end.pid, CELLS["plain:16"], key=running.key, warm_s=1, seconds=3)
-            rate, rows = full["requests"] / full["seconds"] / 2, []
+            rate, rows = options.rate or full["requests"] / full["seconds"] / 2, []
             for _ in range(SEGMENTS):
                 rows.append(segment(running, rate, options.streams, options.minutes * 60 / SEGMENTS))
                 print(f"{rows[-1]}", file=sys.stderr)

@@ -198,3 +198,10 @@ def test_a_flag_that_the_cards_cannot_serve_is_refused_in_all_parts_of_the_repor
 def test_short_names_of_flags_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", QWEN, "--gpu", "2xL40S", "--set", "tp=2"]) == 0
     assert "--tensor-parallel-size 2" in capsys.readouterr().out
+
+
+def test_a_name_of_the_users_own_is_the_only_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", QWEN, "--gpu", "H200", "--set", "served-model-name=m"]) == 0
+    told = capsys.readouterr().out
+    assert "--served-model-name m \\" in told
+    assert told.count("--served-model-name") == 2  # the command's and its reason

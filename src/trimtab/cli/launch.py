@@ -24,7 +24,7 @@ from trimtab.facts.probe.hub_settings import hub_from_environment
 from trimtab.facts.probe.transfer import TransferObserver
 from trimtab.messages import msg
 from trimtab.plan.memory.card import cards_of
-from trimtab.plan.pinned import pinned_of
+from trimtab.plan.pinned import named, pinned_of
 from trimtab.plan.planner import Plan, Task, Wish, plan
 from trimtab.plan.wish import Prefer
 from trimtab.supervisor.demo import prepare_demo_model
@@ -133,13 +133,14 @@ def _command(subject: Subject) -> LaunchCommand:
 def _of_model(subject: ModelSubject, engine: Engine, wanted: Wanted, gpus: GpuSet, watcher: TransferObserver) -> Launch:
     found = require_known(find_model(subject.name, None, watcher))
     path = str(subject.directory) if subject.directory else str(fetch(subject.name, hub_from_environment(), watcher))
+    served_name, pinned = named(pinned_of(subject.pinned), found.served_name)
     task = Task(
         model_path=path,
-        served_name=found.served_name,
+        served_name=served_name,
         model=found.facts,
         cards=cards_of(gpus),
         version=engine.version,
-        pinned=pinned_of(subject.pinned),
+        pinned=pinned,
         remote_code=found.remote_code,
     )
     return _planned(engine, task, wanted.wish)
@@ -161,7 +162,7 @@ def _planned(engine: Engine, task: Task, wish: Wish) -> Launch:
     return Launch(
         engine=engine,
         command=made.command,
-        served_model=task.served_name,
+        served_model=task.served_name.split()[0],
         env={**engine.env, **made.env},
         plan=made,
         cards=0 if task.on_cpu else made.budget.settings.cards_needed,

@@ -25,7 +25,7 @@ from trimtab.facts.probe.gpus import read_gpus
 from trimtab.messages import Message, msg
 from trimtab.plan.memory.card import Card, cards_of
 from trimtab.plan.memory.versions import NEWEST, release
-from trimtab.plan.pinned import flags_of, pinned_of, words_of
+from trimtab.plan.pinned import flags_of, named, pinned_of, words_of
 from trimtab.plan.planner import Plan, Task, Wish, plan, plan_if_fits
 from trimtab.plan.wish import read_preference, require_positive
 
@@ -108,13 +108,14 @@ def _shown(
 
 
 def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[FlagUse], *, any_vllm: bool) -> Task:
+    served_name, others = named(pinned_of(pinned), found.served_name)
     return Task(
         model_path=found.ref,
-        served_name=found.served_name,
+        served_name=served_name,
         model=found.facts,
         cards=cards,
         version=version,
-        pinned=pinned_of(pinned),
+        pinned=others,
         remote_code=found.remote_code,
         any_vllm=any_vllm,
     )

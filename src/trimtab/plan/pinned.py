@@ -51,6 +51,13 @@ def pinned_of(flags: Iterable[FlagUse]) -> Mapping[str, object]:
     return {use.dotted.replace("-", "_"): _value(use.value, negated=use.negated) for use in flags}
 
 
+def named(pinned: Mapping[str, object], otherwise: str) -> tuple[str, Mapping[str, object]]:
+    """What clients send as `model`, names apart by blanks: the pinned ones, else `otherwise`; and the other flags."""
+    names = pinned.get("served_model_name")
+    others = {name: value for name, value in pinned.items() if name != "served_model_name"}
+    return (otherwise if names is None else str(names)), others
+
+
 def _value(text: str | None, *, negated: bool) -> object:
     if negated:
         return False
