@@ -34,6 +34,22 @@ def test_names_are_taken_as_users_write_them() -> None:
     Keep(bounds=("--max_model_len>=512",)).require_sound()
 
 
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [
+        (Keep(bounds=("max-model-len>=9000", "max-model-len<=100")), "leave no value"),
+        (Keep(bounds=("max-model-len>=nan",)), "is no bound"),
+        (Keep(bounds=("max-model-len>=1e999",)), "is no bound"),
+        (Keep(hang_s=float("nan")), "--hang-timeout takes seconds"),
+        (Keep(drain_s=float("inf")), "--drain takes seconds"),
+    ],
+)
+def test_what_no_value_could_keep_to_is_refused(keep: Keep, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        keep.require_sound()
+    Keep(bounds=("max-model-len>=512", "max-model-len<=512", "max-num-seqs<=4")).require_sound()
+
+
 OURS, THEIRS, NOBODYS = EngineDrain(25, ("--shutdown-timeout", "25")), EngineDrain(7), EngineDrain()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -114,9 +115,17 @@ def bound_of(text: str) -> Bound:
             hint=msg("For example: --keep 'max-model-len>=32768'; quote it, for the shell's sake."),
         )
     bound = Bound(found["flag"].replace("_", "-"), found["how"], found["value"])
-    if bound.how != "=":
-        _number(bound.flag, bound.value)
+    if bound.how != "=" and not isfinite(_number(bound.flag, bound.value)):
+        raise UsageError(msg("--keep {bound}: {value} is no bound", bound=bound, value=bound.value))
     return bound
+
+
+def require_agreement(bounds: Sequence[Bound]) -> None:
+    """UsageError where no value of a flag would keep to all that is said of it."""
+    for low in (bound for bound in bounds if bound.how == ">="):
+        for high in (bound for bound in bounds if bound.how == "<=" and bound.flag == low.flag):
+            if not high.holds(low.value):
+                raise UsageError(msg("--keep {low} and --keep {high} leave no value", low=low, high=high))
 
 
 def pinned_names(flags: Sequence[str]) -> tuple[str, ...]:

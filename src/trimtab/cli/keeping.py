@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,16 @@ class Keep(msgspec.Struct, frozen=True):
                 msg("--self-heal takes {known}, not {word}", known=", ".join(HEAL), word=repr(self.heal)),
                 hint=msg("Write --self-heal, --self-heal=suggest, or leave it out."),
             )
+        for option, seconds in (("--hang-timeout", self.hang_s), ("--drain", self.drain_s)):
+            if not isfinite(seconds):
+                raise UsageError(msg("{option} takes seconds, not {value}", option=option, value=seconds))
         if self.bounds:
-            from trimtab.cli.examination import bound_of
+            from trimtab.cli.examination import bound_of, require_agreement
 
-            for text in self.bounds:
-                _require_flag(bound_of(text).flag, "--keep")
+            bounds = tuple(bound_of(text) for text in self.bounds)
+            for bound in bounds:
+                _require_flag(bound.flag, "--keep")
+            require_agreement(bounds)
 
     def pace(self) -> Pace:
         stall_s = self.hang_s * _STALLED
