@@ -12,7 +12,7 @@ import msgspec
 from trimtab.bench.load import Load, Shape
 from trimtab.bench.stats import Targets
 from trimtab.bench.tune import Measured, More
-from trimtab.bench.tuning.objective import Round
+from trimtab.bench.tuning.objective import Round, too_short
 from trimtab.bench.tuning.trials import said
 from trimtab.cli.cards import Cards
 from trimtab.cli.examination import Doctor
@@ -142,4 +142,7 @@ class Trying:
             msg("round {n}: {tokens:,.0f} output tokens/s, {requests:.2f} requests/s", n=number + 1,
                 tokens=found.output_tokens_s, requests=found.requests_s)
         )  # fmt: skip
+        short = too_short(found)
+        if short is not None and number == 0:
+            self._tell(short)
         return found

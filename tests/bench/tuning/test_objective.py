@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trimtab.bench.stats import Targets, Timed, summary
-from trimtab.bench.tuning.objective import Round, read_objective, read_targets, round_of, score, shown
+from trimtab.bench.tuning.objective import Round, read_objective, read_targets, round_of, score, shown, too_short
 from trimtab.errors import UsageError
 
 TARGETS = Targets(ttft_s=0.5, tpot_s=0.05)
@@ -60,3 +60,10 @@ def test_goodput_and_targets_belong_together() -> None:
     for text, targets in (("goodput", None), ("latency", TARGETS), ("fast", None)):
         with pytest.raises(UsageError):
             read_objective(text, targets)
+
+
+@pytest.mark.parametrize(("span", "said"), [(12.0, "--round 33"), (33.0, None)])
+def test_a_round_that_cuts_most_answers_off_is_told(span: float, said: str | None) -> None:
+    found = Round(requests=1, span_s=span, output_tokens_s=1.0, total_tokens_s=2.0, requests_s=0.1, e2e_mean_s=10.9)
+    told = too_short(found)
+    assert told is None if said is None else told is not None and said in told.text("en")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -38,6 +39,22 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     good_share: float | None = None
     nearness: float | None = None  # 1: every request kept every target
     server: dict[str, float] = {}
+
+
+SHORTEST_IN_ANSWERS = 3
+"""A round should last so many answers. Of 128 at once on an H200, with answers of 10 s, a round of 12 s told 2,750
+tokens/s where 60 s told 3,290 (benchmarks/data/h200_tune.jsonl, h200_tuning.jsonl; vLLM 0.26)."""
+
+
+def too_short(found: Round) -> Message | None:
+    """Where a round cuts most answers off, so that its rates are too low."""
+    if found.e2e_mean_s is None or found.span_s >= SHORTEST_IN_ANSWERS * found.e2e_mean_s:
+        return None
+    return msg(
+        "an answer takes {answer:.1f} s and a round {span:.0f}: those it cuts off do not count, so the rates are too "
+        "low; --round {wanted} would do",
+        answer=found.e2e_mean_s, span=found.span_s, wanted=math.ceil(SHORTEST_IN_ANSWERS * found.e2e_mean_s),
+    )  # fmt: skip
 
 
 def read_objective(text: str, targets: Targets | None) -> Objective:

@@ -14,7 +14,7 @@ from trimtab.bench.tune import Tuned
 from trimtab.bench.tuning.idle import Offered
 from trimtab.bench.tuning.judging import LEAST_GAIN, START_ERROR
 from trimtab.bench.tuning.knobs import Untried
-from trimtab.bench.tuning.objective import MET, Objective, score, shown, unit
+from trimtab.bench.tuning.objective import MET, Objective, score, shown, too_short, unit
 from trimtab.bench.tuning.policy import Decision, Next
 from trimtab.bench.tuning.reasons import choices, ending, figure, named, reason, score_at
 from trimtab.bench.tuning.space import Space
@@ -90,6 +90,9 @@ def as_text(report: Report, lang: str) -> str:
     lines = ["", ending(report.tuned.search, report.tuned.ending).text(lang), counted(report).text(lang)]
     if report.good_share is not None:
         lines.append(_target(report.good_share).text(lang))
+    short = next((said for t in report.tuned.trials for r in t.rounds if (said := too_short(r)) is not None), None)
+    if short is not None:
+        lines.append(short.text(lang))
     lines += ["", msg("Why:").text(lang)]
     lines += [f"  --{flag} {named(value)}: {why.text(lang)}" for flag, value, why in _choices(report)]
     if report.untried:
