@@ -64,7 +64,8 @@ def test_a_client_is_served() -> None:
     with serving(Knobs(key="k", models=("one", "two"))) as server:
         seen = asked(f"{server.base_url}/v1", "k")
     assert causes(seen) == []
-    assert [a.step for a in seen.answers if not a.ok] == ["root", "health", "version"]
+    assert [a.step for a in seen.answers if not a.ok] == ["root", "health", "version", "tools"]
+    # a server without a parser for tool calls refuses them
     assert seen.models == ("one", "two")
     assert seen.model == "one"
     stream = seen.answer("stream")

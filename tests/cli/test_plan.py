@@ -201,7 +201,7 @@ def test_short_names_of_flags_are_taken(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_name_of_the_users_own_is_the_only_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["plan", QWEN, "--gpu", "H200", "--set", "served-model-name=m"]) == 0
+    assert run(["plan", QWEN, "--gpu", "H200", "--set", "served-model-name=m n"]) == 0
     told = capsys.readouterr().out
-    assert "--served-model-name m \\" in told
+    assert "--served-model-name m n \\" in told
     assert told.count("--served-model-name") == 2  # the command's and its reason

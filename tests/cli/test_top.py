@@ -44,7 +44,7 @@ def test_what_an_old_version_does_not_tell_is_said(home: Path) -> None:
     assert "not told by this server: waiting, tokens, prompt tokens, prefix hits, preemptions" in done.stdout
     assert "whether its KV cache limits it is not known" in done.stdout
     assert (told["preemptions"], told["tokens_s"], told["reading"]["kind"]) == (None, None, "unknown")
-    assert told["missing"] == ["tokens", "prefix hits", "preemptions"]
+    assert told["missing"] == ["waiting", "tokens", "prompt tokens", "prefix hits", "preemptions"]
 
 
 def test_what_is_not_told_is_named_in_chinese(home: Path) -> None:

@@ -133,10 +133,11 @@ def _command(subject: Subject) -> LaunchCommand:
 def _of_model(subject: ModelSubject, engine: Engine, wanted: Wanted, gpus: GpuSet, watcher: TransferObserver) -> Launch:
     found = require_known(find_model(subject.name, None, watcher))
     path = str(subject.directory) if subject.directory else str(fetch(subject.name, hub_from_environment(), watcher))
-    served_name, pinned = named(pinned_of(subject.pinned), found.served_name)
+    names, pinned = named(pinned_of(subject.pinned), found.served_name)
     task = Task(
         model_path=path,
-        served_name=served_name,
+        served_name=names[0],
+        aliases=names[1:],
         model=found.facts,
         cards=cards_of(gpus),
         version=engine.version,
@@ -162,7 +163,7 @@ def _planned(engine: Engine, task: Task, wish: Wish) -> Launch:
     return Launch(
         engine=engine,
         command=made.command,
-        served_model=task.served_name.split()[0],
+        served_model=task.served_name,
         env={**engine.env, **made.env},
         plan=made,
         cards=0 if task.on_cpu else made.budget.settings.cards_needed,

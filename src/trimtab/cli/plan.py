@@ -108,10 +108,11 @@ def _shown(
 
 
 def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[FlagUse], *, any_vllm: bool) -> Task:
-    served_name, others = named(pinned_of(pinned), found.served_name)
+    names, others = named(pinned_of(pinned), found.served_name)
     return Task(
         model_path=found.ref,
-        served_name=served_name,
+        served_name=names[0],
+        aliases=names[1:],
         model=found.facts,
         cards=cards,
         version=version,

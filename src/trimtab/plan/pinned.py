@@ -51,11 +51,11 @@ def pinned_of(flags: Iterable[FlagUse]) -> Mapping[str, object]:
     return {use.dotted.replace("-", "_"): _value(use.value, negated=use.negated) for use in flags}
 
 
-def named(pinned: Mapping[str, object], otherwise: str) -> tuple[str, Mapping[str, object]]:
-    """What clients send as `model`, names apart by blanks: the pinned ones, else `otherwise`; and the other flags."""
-    names = pinned.get("served_model_name")
+def named(pinned: Mapping[str, object], otherwise: str) -> tuple[tuple[str, ...], Mapping[str, object]]:
+    """What clients may send as `model`: the pinned names, which blanks part, else `otherwise`; and the other flags."""
+    names = tuple(str(pinned.get("served_model_name") or "").split())
     others = {name: value for name, value in pinned.items() if name != "served_model_name"}
-    return (otherwise if names is None else str(names)), others
+    return names or (otherwise,), others
 
 
 def _value(text: str | None, *, negated: bool) -> object:

@@ -231,7 +231,15 @@ def typed(pinned: Mapping[str, object]) -> dict[str, object]:
 
 def command_of(task: Task, found: Try) -> LaunchCommand:
     """The words of a try."""
-    words = ["vllm", "serve", task.model_path, "--served-model-name", *task.served_name.split(), *to_argv(found.flags)]
+    words = [
+        "vllm",
+        "serve",
+        task.model_path,
+        "--served-model-name",
+        task.served_name,
+        *task.aliases,
+        *to_argv(found.flags),
+    ]
     return LaunchCommand.from_argv(words, found.env)
 
 

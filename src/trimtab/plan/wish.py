@@ -54,6 +54,8 @@ class Task(msgspec.Struct, frozen=True):
     remote_code: bool = False
     any_vllm: bool = False
     """Whether the version is the planner's to choose; `version` is then the newest known."""
+    aliases: tuple[str, ...] = ()
+    """Further names under which it is served."""
 
     @property
     def on_cpu(self) -> bool:
