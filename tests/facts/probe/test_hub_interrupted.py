@@ -123,7 +123,8 @@ def test_two_at_once_move_the_bytes_once(server: FakeHub, tmp_path: Path) -> Non
 def test_a_disk_that_fills_meanwhile(server: FakeHub, tmp_path: Path) -> None:
     """A limit on the size of a file stands in for the disk: the write fails in the same place, with EFBIG."""
     script = f"ulimit -f {SIZE // 2 // 1024}; trap '' XFSZ; exec \"$@\""
-    env = {**os.environ, "HF_HOME": str(tmp_path), "HF_ENDPOINT": server.endpoint, "HF_TOKEN_PATH": "/nonexistent"}
+    places = {"HF_HOME": str(tmp_path), "HF_TOKEN_PATH": str(tmp_path / "none")}
+    env = {**os.environ, "HF_ENDPOINT": server.endpoint, **places}
     done = subprocess.run(
         ["bash", "-c", script, "bash", sys.executable, "-c", PROGRAM, ID],
         env=env, capture_output=True, text=True, timeout=60,
