@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from trimtab.cli.settings import dirs
 from trimtab.supervisor.demo import prepare_demo_model
 from trimtab.supervisor.environments import Engine, vllm_argv
@@ -94,7 +94,7 @@ def demo_model(test_cache: Path, cpu_engine: Engine) -> Path:
 def demo_server(cpu_engine: Engine, demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoServer]:
     """One vLLM server of the demo model, started without Trimtab, ended with its whole group."""
     log = tmp_path_factory.mktemp("demo-server") / "vllm.log"
-    port, length = _free_port(), 2048
+    port, length = free_port(), 2048
     argv = [*vllm_argv(cpu_engine), "serve", str(demo_model), "--served-model-name", "demo", "--enforce-eager"]
     argv += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", str(length)]
     quiet = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
@@ -116,12 +116,6 @@ def demo_server(cpu_engine: Engine, demo_model: Path, tmp_path_factory: pytest.T
 
 def _ignore(step: Progress) -> None:
     """Tests watch the result, not the way there."""
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _await_health(child: subprocess.Popen[bytes], url: str, log: Path) -> None:

@@ -16,15 +16,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cli.test_up import environment, left_over, record, running, up
+from tests.cli.test_up import clear, environment, left_over, record, running, up
 from tests.cli.test_up_kept import stop
+from tests.ports import free_port
 from tests.supervisor.fake import wait_for
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def ask(url: str, key: str) -> int:
@@ -104,8 +99,8 @@ def test_an_engine_that_dies_comes_back_behind_a_living_gateway(home: Path, mode
 
 def test_a_server_of_before_comes_back_with_its_gateway(home: Path, model: Path, python: Path) -> None:
     port, other = free_port(), free_port()
-    words = (str(model), "--engine-python", str(python), "--no-verify", "--name", "mine", "--gateway")
-    words += ("--gateway-port", str(port), "--", "--api-key", "sk-of-the-clients")
+    words = (str(model), "--engine-python", str(python), "--no-verify", "--name", "mine", "--port", str(free_port()))
+    words += ("--gateway", "--gateway-port", str(port), "--", "--api-key", "sk-of-the-clients")
     with running(home, *words) as child:
         before = wait_for(lambda: record(home, "ready"))
         wait_for(lambda: ask(f"http://127.0.0.1:{port}/v1", "sk-of-the-clients") == 200)
@@ -135,6 +130,13 @@ def test_a_supervisor_that_is_killed_takes_its_gateway_along(home: Path, model: 
         child.kill()
         child.wait(10)
         wait_for(lambda: left_over(home) == [])
+
+
+def test_one_port_for_the_engine_and_its_gateway_is_refused(home: Path, model: Path, python: Path) -> None:
+    words = ("--engine-python", str(python), "--gateway", "--port", "8123", "--gateway-port", "8123")
+    done = up(home, str(model), *words)
+    assert done.returncode == 2
+    clear(done, "cannot both listen on port 8123", "--gateway-port N")
 
 
 def test_a_taken_port_is_told_before_anything_starts(home: Path, model: Path, python: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_up import clear, environment, left_over, record, running, up
+from tests.ports import free_port
 from tests.supervisor.fake import wait_for
 from trimtab.cli.examination import Bound, bound_of
 from trimtab.cli.keeping import Keep, recall
@@ -33,7 +34,8 @@ def entries(home: Path, name: str, what: str) -> list[Entry]:
 def given(model: Path, python: Path, *options: str, flags: tuple[str, ...] = LONG) -> tuple[str, ...]:
     """A whole launch command after `--`: it pins nothing."""
     command = ("vllm", "serve", str(model), *flags, "--served-model-name", "mine")
-    return ("--engine-python", str(python), "--no-verify", "--name", "mine", *options, "--", *command)
+    port = ("--port", str(free_port()))  # which nothing else takes between its starts
+    return ("--engine-python", str(python), "--no-verify", "--name", "mine", *port, *options, "--", *command)
 
 
 def stop(child: subprocess.Popen[str]) -> tuple[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
-from tests.gateway.scripted import CHAT, CLOSE, answer, one, run
+from tests.gateway.scripted import CHAT, CLOSE, answer, one, run, until
 from trimtab.gateway.asking import ask
+from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.outbound import Outbound
 
 
@@ -67,5 +69,24 @@ def test_who_gave_up_a_request_on_a_lost_connection_hears_no_more_of_it() -> Non
             connection.send(b"GET / HTTP/1.1\r\n\r\n", Deaf())
             connection.abandon()
             await asyncio.sleep(0)
+
+    run(test())
+
+
+def test_connections_that_ended_leave_no_cycle_behind() -> None:
+    """Else memory grows with each question and each client, however few, until gc looks through the old ones."""
+
+    async def test() -> None:
+        async with one([answer()]) as (running, _):
+            await running.ask()
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(10):
+                    await ask(running.fleet.back_ends["a"], b"/v1/models", 5)
+                    await running.ask()
+                await until(lambda: len([k for k in gc.get_objects() if isinstance(k, (Inbound, Outbound))]) <= 3)
+            finally:
+                gc.enable()
 
     run(test())

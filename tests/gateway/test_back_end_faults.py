@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from typing import Any
 
@@ -28,6 +27,7 @@ from tests.gateway.scripted import (
     streamed,
     until,
 )
+from tests.ports import free_port
 from trimtab.gateway.config import BackEndConfig, Bounds, Config, ModelConfig, TargetConfig
 
 DELTA = {"model": "m", "choices": [{"delta": {"content": "hi"}}]}
@@ -221,15 +221,8 @@ def test_one_that_said_429_is_passed_over_for_as_long_as_it_said() -> None:
     run(test())
 
 
-def nobody() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 NOT_REACHED = {
-    "nobody listens": lambda port: f"http://127.0.0.1:{nobody()}",
+    "nobody listens": lambda port: f"http://127.0.0.1:{free_port()}",
     "no such name": lambda port: "http://no-such-host.invalid:8000",
     "TLS to a plain port": lambda port: f"https://127.0.0.1:{port}",
     "no network there": lambda port: "http://[100::1]:9",
@@ -399,7 +392,7 @@ def test_hedging_asks_a_second_one_and_takes_the_first_answer() -> None:
     run(test())
 
 
-def test_a_hedge_that_comes_too_late_asks_nobody() -> None:
+def test_a_hedge_that_comes_too_late_asks_free_port() -> None:
     async def test() -> None:
         targets = tuple(TargetConfig(name, "m") for name in "abc")
         models = {"m": ModelConfig(targets, hedge_after=0.5)}

@@ -15,6 +15,7 @@ import pytest
 from tests.gateway.certificates import certificate
 from tests.gateway.fake_back_end import BackEnd, back_end
 from tests.gateway.process import KEY, Gateway, gateway, until
+from tests.ports import free_port
 
 TOP = Path(__file__).parents[2]
 SITE = (TOP / "docs" / "examples" / "nginx.conf").read_text()
@@ -30,9 +31,7 @@ def nginx(home: Path, gateway_port: int) -> Iterator[tuple[int, ssl.SSLContext]]
     """nginx over the site of the documentation, with ports and files of this test."""
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     cert, key = certificate(home)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     site = SITE.replace("127.0.0.1:8080", f"127.0.0.1:{gateway_port}").replace("listen 443", f"listen 127.0.0.1:{port}")
     site = site.replace("/etc/nginx/llm.example.com.pem", str(cert)).replace("/etc/nginx/llm.example.com.key", str(key))
     places = "".join(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import socket
 import string
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from babel.messages.pofile import read_po
 
+from tests.ports import free_port
 from trimtab.messages import msg
 
 TOP = Path(__file__).parents[2]
@@ -106,12 +106,6 @@ def numbers(text: str) -> list[str]:
     return sorted(re.findall(r"\d+(?:[.,]\d+)*", text))
 
 
-def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -119,7 +113,7 @@ def closed_port() -> int:
         (["plan", str(MODEL), "--gpu", "8GiB", "--context", "32768"], "放不下"),
         (["budget", "--gpu", "A10", "--model-config", str(MODEL), "--", "vllm", "serve", "m"], "结论"),
         (["lint", "--", "vllm", "serve", "m", "--gpu-memory-utilization", "1.2"], "个错误"),
-        (["verify", f"http://127.0.0.1:{closed_port()}/v1"], "无法连接"),
+        (["verify", f"http://127.0.0.1:{free_port()}/v1"], "无法连接"),
         (["down", "nobody"], "没有名为 'nobody' 的服务"),
         (["explain", "max-model-len"], "默认值"),
     ],

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.fakes.wheels import index_environ, make_vllm, make_wheel
+from tests.ports import free_port
 from trimtab.errors import EngineError, HostError, TrimtabError, UsageError
 from trimtab.supervisor.environments import Engine, installed, locked, remove, vllm_argv
 from trimtab.supervisor.install import install_cpu, install_cuda
@@ -103,7 +104,7 @@ def test_unknown_version_names_the_nearest(tmp_path: Path, host: Host) -> None:
 
 @pytest.mark.parametrize(("retries", "words"), [("1", "package index cannot be reached"), ("0", "cannot be reached")])
 def test_unreachable_index_is_named(tmp_path: Path, index: Path, retries: str, words: str) -> None:
-    environ = {"PIP_INDEX_URL": f"http://127.0.0.1:{closed_port()}/simple", "PIP_RETRIES": retries}
+    environ = {"PIP_INDEX_URL": f"http://127.0.0.1:{free_port()}/simple", "PIP_RETRIES": retries}
     host = fake_host(index, **environ)
     host = replace(host, environ={k: v for k, v in host.environ.items() if k not in ("PIP_NO_INDEX", "PIP_FIND_LINKS")})
     error = failed(tmp_path, host)
@@ -266,9 +267,3 @@ def test_cuda_build_needs_no_alias(tmp_path: Path) -> None:
     engine = install_cuda(tmp_path / "engines", None, ignore, fake_host(index))
     assert (engine.name, engine.env) == ("cuda-0.33.0", {})
     assert [repair.name for repair in engine.repairs] == ["torchvision"]
-
-
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -150,6 +150,11 @@ def _behind(place: Place, door: tuple[str, int] | None) -> Place:
     """The gateway takes the address that was asked for; the engine stays on this host."""
     if door is None:
         return place
+    if place.port == door[1]:
+        raise UsageError(
+            msg("the engine and the gateway in front of it cannot both listen on port {port}", port=door[1]),
+            hint=msg("Name two: --port N for the engine, --gateway-port N for the gateway."),
+        )
     require_free(*door)
     return msgspec.structs.replace(place, host=LOOPBACK, gateway=door)
 

@@ -138,6 +138,7 @@ class Inbound(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
         self._closing = True
+        del self._parser  # it points back at this, which goes at once without it, not when gc comes by
         self._waiting.clear()
         answering, self._answering = self._answering, None
         if answering is not None:

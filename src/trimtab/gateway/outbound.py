@@ -149,6 +149,7 @@ class Outbound(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        del self._parser, self.on_body  # each points back at this: without them it goes at once, not when gc comes by
         self._pool.gone(self)
         receiver, self.receiver = self.receiver, None
         if receiver is None:

@@ -50,7 +50,7 @@ from trimtab.messages import Message, msg
 if TYPE_CHECKING:
     from trimtab.gateway.admin_app import Admin
 
-COLLECT_AFTER = 2_000  # new containers: a request leaves no cycle behind, the ties to the store leave a few each time
+COLLECT_AFTER = (2_000, 2, 2)  # new containers, then rounds: little is kept, so old ones are soon looked through
 GIVE_WAY_S = 0.0002  # for which a thread that writes to the store may keep the loop from running: 5 ms by default
 Say = Callable[[Message], None]
 LOOK_S = 1.0  # between two looks at the servers of this host
@@ -375,7 +375,7 @@ def run(
         made = serving()
         gc.collect()
         gc.freeze()  # what is there from the start stays: it need not be looked through again and again
-        gc.set_threshold(COLLECT_AFTER)
+        gc.set_threshold(*COLLECT_AFTER)
         sys.setswitchinterval(GIVE_WAY_S)
         await made.run(listening, ready, parent, alive)
 

@@ -63,7 +63,7 @@ def free_port(host: str, taken: Collection[int] = (), first: int = FIRST_PORT) -
     )
 
 
-_RESERVED: dict[int, socket.socket] = {}
+_RESERVED: set[int] = set()
 
 
 def _reserve(port: int) -> bool:
@@ -76,7 +76,8 @@ def _reserve(port: int) -> bool:
     except OSError:
         named.close()
         return False
-    _RESERVED[port] = named
+    named.detach()  # it stays open until this process ends
+    _RESERVED.add(port)
     return True
 
 

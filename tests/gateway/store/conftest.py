@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.ports import free_port
 from trimtab.gateway.store.database import Store, open_store
 
 START_S = 60.0
@@ -80,8 +80,7 @@ def postgres() -> Iterator[Postgres]:
     if user is not None:
         for path in (directory, password):
             shutil.chown(path, user)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     made = [program("initdb"), "-D", str(directory / "data"), "-U", "tester", "-A", "scram-sha-256", "-N"]
     subprocess.run([*made, "--pwfile", str(password)], user=user, check=True, stdout=subprocess.DEVNULL, cwd=directory)
     server = Postgres(port, directory, user)
