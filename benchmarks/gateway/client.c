@@ -4,6 +4,8 @@
    MODE plain: JSON answers. stream: streams of CHUNKS chunks, EVERY_US apart, whose delay is told by the time in each.
    hold: opens CONNECTIONS streams once, prints "open N" when each has had its first chunk, and ends when they do.
    RATE: requests a second at fixed moments, from which their time counts; 0 sends the next when one is answered.
+   A connection that the server closes while it has nothing to do, or as it is asked after LONG_NS of that, is dialed
+   again and counts as "redialed", not as an error: every HTTP client does so.
    Prints "begin" after the warm-up, "end" after SECONDS more, then one line of JSON; times in microseconds. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,13 +22,15 @@
 #include <unistd.h>
 
 #define BUFFER 65536
+#define LONG_NS 1000000000ull
 
 typedef struct {
     int fd, idle, status, chunked, done, chunks;
     long left;          /* of the body, or of the chunk being read */
     int head;           /* whether the head of the answer was read */
     size_t len;
-    uint64_t due, first;
+    uint64_t due, first, since; /* since: when it last had nothing to do, 0 before its first answer */
+    int rested;         /* whether it had long nothing to do when it was last asked */
     char in[BUFFER];
 } Connection;
 
@@ -38,7 +42,7 @@ static char request[4096];
 static size_t request_len;
 static uint64_t begin, end;
 static Times whole, first, delay;
-static long errors, answered, got_chunks, opened, short_streams;
+static long errors, answered, got_chunks, opened, short_streams, redialed;
 static char error_text[160];
 
 static uint64_t now_ns(void) {
@@ -79,13 +83,24 @@ static void ask(Connection *c, uint64_t due) {
     c->len = 0;
     c->due = due;
     c->first = 0;
-    if (write(c->fd, request, request_len) != (ssize_t)request_len) errors++;
+    c->rested = c->since && now_ns() - c->since > LONG_NS;
+    /* of a connection that is closed already the next read tells */
+    if (write(c->fd, request, request_len) != (ssize_t)request_len && errno != EPIPE && errno != ECONNRESET) errors++;
+}
+
+static void dial_again(Connection *c) {
+    redialed++;
+    close(c->fd);
+    c->since = 0;
+    dial(c);
+    if (!c->idle) ask(c, c->due);
 }
 
 static void fail(Connection *c, const char *what) {
     if (!error_text[0]) snprintf(error_text, sizeof error_text, "%s", what);
     errors++;
     close(c->fd);
+    c->since = 0;
     if (errors > 100000) exit(3);
     dial(c);
     if (!holding) ask(c, now_ns());
@@ -93,6 +108,7 @@ static void fail(Connection *c, const char *what) {
 
 static void over(Connection *c, uint64_t now) {
     c->idle = 1;
+    c->since = now;
     if (c->status != 200) { /* kept alive: goes on */
         errors++;
     } else {
@@ -169,6 +185,8 @@ static int advance(Connection *c, uint64_t now) {
 static void readable(Connection *c, uint64_t next) {
     ssize_t got = read(c->fd, c->in + c->len, BUFFER - 1 - c->len);
     uint64_t now = now_ns();
+    int closed = got == 0 || (got < 0 && errno == ECONNRESET);
+    if (closed && !holding && (c->idle || (c->rested && !c->head && !c->len))) { dial_again(c); return; }
     if (got <= 0) { fail(c, got ? strerror(errno) : "the server closed the connection"); return; }
     c->len += (size_t)got;
     int ended = advance(c, now);
@@ -226,8 +244,8 @@ int main(int argc, char **argv) {
         for (int i = 0; i < n; i++) readable(&connections[events[i].data.u32], next);
     }
     printf("end\n");
-    printf("{\"requests\":%ld,\"errors\":%ld,\"seconds\":%.3f,\"chunks\":%ld,\"short_streams\":%ld", answered, errors,
-           (double)(end - begin) / 1e9, got_chunks, short_streams);
+    printf("{\"requests\":%ld,\"errors\":%ld,\"seconds\":%.3f,\"chunks\":%ld,\"short_streams\":%ld,\"redialed\":%ld", answered, errors,
+           (double)(end - begin) / 1e9, got_chunks, short_streams, redialed);
     tell("whole", &whole);
     if (streaming) { tell("first", &first); tell("delay", &delay); }
     for (char *c = error_text; *c; c++) if (*c == '"' || *c == '\\' || (unsigned char)*c < 32) *c = '\'';

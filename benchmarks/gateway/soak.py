@@ -34,6 +34,7 @@ def segment(running: peers.Started, rate: float, streams: int, seconds: float) -
     return {
         "at": time.time(), "rss_mb": resident, "pss_mb": shared, "requests": plain["requests"],
         "streams": streamed["requests"], "errors": plain["errors"] + streamed["errors"] + streamed["short_streams"],
+        "redialed": plain["redialed"] + streamed["redialed"],
         "p50_us": plain["whole_p50_us"], "p99_us": plain["whole_p99_us"], "chunk_p99_us": streamed["delay_p99_us"],
     }  # fmt: skip
 
