@@ -1,5 +1,6 @@
 """What `trimtab gateway check` finds between entries and on this host."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -92,6 +93,24 @@ def test_a_certificate_with_another_key_is_found(tmp_path: Path) -> None:
     text = f"tls_certificate: {tmp_path}/one.pem\ntls_key: {tmp_path}/{{}}.key\n"
     assert found(BACK_END + text.format("one")) == ()
     assert "is not the private key of" in str(found(BACK_END + text.format("two"))[0].message)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("tls_certificate: PIPE\ntls_key: PIPE\n", "is a pipe or a device"),
+        ("access_log: PIPE\n", "nobody reads the pipe"),
+        ("models: {m: {targets: [{back_end: b}]}}\n", "is a pipe or a device"),
+    ],
+)
+def test_a_pipe_is_told_and_not_waited_for(tmp_path: Path, text: str, told: str) -> None:
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    key = ", key: {file: PIPE}" if "models" in text else ""
+    first = found(
+        (f"back_ends:\n  b: {{url: http://127.0.0.1:9{key}}}\nlisten: 127.0.0.1:0\n{text}").replace("PIPE", pipe)
+    )
+    assert [str(f.message).replace(pipe, "") for f in first] == [" " + told if told.startswith("is") else f"{told} "]
 
 
 def test_a_fall_back_without_an_entry_is_a_warning() -> None:

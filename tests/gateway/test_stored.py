@@ -17,6 +17,7 @@ from tests.gateway.process import ADMIN, KEY, Gateway, gateway, until
 STREAM = (
     b'event: response.created\ndata: {"type":"response.created","response":{"model":"there"},"sequence_number":0}\n\n'
 )
+UNKNOWN = b'{"error":{"message":"not here","code":404}}'
 
 
 def response(id: str, model: str = "there", status: str = "completed") -> dict[str, object]:
@@ -40,7 +41,7 @@ class Keeper(BaseHTTPRequestHandler):
         elif path == "/v1/models":
             self._answer(200, b'{"data":[{"id":"there"}]}')
         elif kept is None:
-            self._answer(404, b'{"error":{"message":"not here","code":404}}')
+            self._answer(404, UNKNOWN)
         elif "stream=true" in query:
             self._answer(200, STREAM, "text/event-stream")
         elif path.endswith("/input_items"):
@@ -49,7 +50,11 @@ class Keeper(BaseHTTPRequestHandler):
             self._answer(200, json.dumps(kept).encode())
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.path == "/v1/responses":  # 404 for what it does not know, as vLLM does before it generates
+            known = json.loads(body)["previous_response_id"] in self.server.kept
+            self._answer(*((200, json.dumps(response("resp_next")).encode()) if known else (404, UNKNOWN)))
+            return
         id = self.path.split("/")[3]
         assert self.path == f"/v1/responses/{id}/cancel"
         self.server.kept[id]["status"] = "cancelled"
@@ -93,7 +98,7 @@ def replica(*ids: str) -> Iterator[Replica]:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with replica("resp_a") as one, replica("resp_b", "resp_c") as two:
+    with replica("resp_a") as one, replica("resp_b", "resp_c", "resp_d") as two:
         two.kept["resp_other"] = response("resp_other", "of-nobody")
         config = {
             "local": False,
@@ -120,6 +125,17 @@ def test_whichever_replica_has_it_answers(running: Gateway) -> None:
         client.responses.delete("resp_c")
         with pytest.raises(openai.NotFoundError, match="VLLM_ENABLE_RESPONSES_API_STORE"):
             client.responses.retrieve("resp_c")
+
+
+def test_a_turn_reaches_whichever_replica_has_the_one_before(running: Gateway) -> None:
+    with openai.OpenAI(base_url=f"http://127.0.0.1:{running.port}/v1", api_key=KEY, max_retries=0) as client:
+        for id in ("resp_a", "resp_d", "resp_a"):
+            assert client.responses.create(model="m", input="on", previous_response_id=id).id == "resp_next"
+        with pytest.raises(openai.NotFoundError, match="not here"):
+            client.responses.create(model="m", input="on", previous_response_id="resp_none")
+    names = ("one", "two")
+    states = json.loads(running.ask("GET", "/admin/back-ends", headers={"Authorization": f"Bearer {ADMIN}"})[2])
+    assert {s["name"]: s["failures"] for s in states["back_ends"]} == dict.fromkeys(names, 0)
 
 
 def test_what_cannot_be_asked_is_told(running: Gateway) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from trimtab.errors import HostError
 from trimtab.gateway.usage import Record
 from trimtab.messages import Message, msg
 
@@ -32,10 +33,15 @@ class AccessLog:
     """Lines are taken in the loop's thread and written in another. `file` "-": standard output."""
 
     def __init__(self, file: str, say: Callable[[Message], None]) -> None:
+        """HostError when the file cannot be opened."""
         self.file, self._say = file, say
         self._lines: list[tuple[float, Record | Refusal]] = []
         self._dropped = 0
-        self._fd = self._opened()
+        try:
+            self._fd = self._opened()
+        except OSError as error:
+            what = msg("the access log {file} cannot be written: {reason}", file=file, reason=error.strerror)
+            raise HostError(what, hint=msg("trimtab gateway check says what is wrong with it.")) from error
         self._reopen = self._failing = False
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
@@ -49,7 +55,7 @@ class AccessLog:
             self._dropped += 1
 
     def reopen(self) -> None:
-        """Open the file anew, which whoever rotates it has moved away."""
+        """Open the file anew, which whoever rotates it has moved away; it is tried until it can be opened."""
         self._reopen = True
 
     def close(self) -> None:
@@ -62,7 +68,10 @@ class AccessLog:
     def _opened(self) -> int:
         if self.file == "-":
             return 1
-        return os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+        # a pipe that nobody reads is an error instead of a wait; written to it is by a thread, which may wait
+        fd = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o640)
+        os.set_blocking(fd, True)
+        return fd
 
     def _run(self) -> None:
         ended = False
@@ -79,8 +88,8 @@ class AccessLog:
 
     def _write(self) -> None:
         if self._reopen and self.file != "-":
-            self._reopen = False
             former, self._fd = self._fd, self._opened()
+            self._reopen = False
             os.close(former)
         lines, self._lines = self._lines, []
         dropped, self._dropped = self._dropped, 0

@@ -175,6 +175,9 @@ def _key(place: Place, name: str, key: KeySource, environ: Mapping[str, str]) ->
         what = msg("the key of {name} is in ${variable}, which is not set", name=name, variable=key.env)
         yield (*place, "env"), what, msg("Set it where the gateway is started."), True
     if key.file is not None:
+        if (refused := _no_file(key.file)) is not None:
+            yield (*place, "file"), *refused
+            return
         try:
             empty = not Path(key.file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -187,6 +190,9 @@ def _key(place: Place, name: str, key: KeySource, environ: Mapping[str, str]) ->
 
 def _tls(certificate: str, key: str) -> Iterator[Fault]:
     for field, file in (("tls_certificate", certificate), ("tls_key", key)):
+        if (refused := _no_file(file)) is not None:
+            yield (field,), *refused
+            return
         try:
             Path(file).read_bytes()
         except OSError as error:
@@ -203,8 +209,25 @@ def _tls(certificate: str, key: str) -> Iterator[Fault]:
         yield ("tls_key",), what, msg("Both must be PEM, the key without a password and of that certificate."), True
 
 
+def _no_file(file: str) -> tuple[Message, Message, bool] | None:
+    """What is wrong with a pipe or a device: reading it may wait for ever, and a second time there is nothing in it."""
+    found = Path(file)
+    if found.is_file() or found.is_dir() or not found.exists():
+        return None
+    hint = msg("Write what it holds into a file: it is read again at each reload.")
+    return msg("{file} is a pipe or a device", file=file), hint, True
+
+
 def _writable(place: Place, file: Path) -> Iterator[Fault]:
     target = file if file.exists() else file.parent
+    if file.is_fifo():
+        try:
+            os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                what = msg("nobody reads the pipe {file}", file=file)
+                yield place, what, msg("Start its reader before the gateway, or name a file."), True
+                return
     if not os.access(target, os.W_OK) or file.is_dir():
         what = msg("{file} cannot be written", file=file)
         yield place, what, msg("Make its directory, or mend its owner or mode."), True

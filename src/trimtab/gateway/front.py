@@ -6,6 +6,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -117,7 +118,7 @@ class Front:
         if path == b"/models":
             client.whole(200, msgspec.json.encode(listing([entry(n, routes) for n in names])))
             return
-        name = path[len("/models/") :].decode("utf-8", "replace")
+        name = unquote_to_bytes(path[len("/models/") :]).decode("utf-8", "replace")  # clients write org%2Fmodel
         if name not in names:
             raise Refused(404, "model_not_found", f"the model {name} does not exist or this key may not use it")
         client.whole(200, msgspec.json.encode(entry(name, routes)))

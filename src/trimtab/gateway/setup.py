@@ -57,6 +57,11 @@ def reading_of(file: Path) -> Reading:
 
 def load(setup: Setup, *, listening: bool = False) -> Config:
     """The configuration in force. UsageError that names every fault, HostError when the file cannot be read."""
+    if listening and setup.file is not None and setup.file.is_fifo():  # reading it may wait for ever
+        raise HostError(
+            msg("the configuration {file} is a pipe, which is read once alone", file=setup.file),
+            hint=msg("Name a file for a gateway that is to be reloaded."),
+        )
     reading = reading_of(setup.file) if setup.file is not None else Reading(Config(), (), {})
     if reading.config is not None:
         reading = msgspec.structs.replace(reading, config=_over(reading.config, setup))
