@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +16,7 @@ from trimtab.bench.comparing.judge import MAX_TOKENS, Judged, judge
 from trimtab.bench.comparing.prompts import Prompt
 from trimtab.bench.comparing.sides import Comparison, Price, Reply, Side
 from trimtab.bench.endpoint import Server, Target, check_target, find_server, settle, version_of
+from trimtab.bench.stopping import stop_at_signals, unless
 from trimtab.bench.wire import Answer, Bounds, address_of, send
 from trimtab.errors import UpstreamError
 from trimtab.messages import msg
@@ -115,13 +114,10 @@ def compare(plan: Plan, progress: Progress | None = None) -> Comparison:
 async def _compare(plan: Plan, progress: Progress | None) -> Comparison:
     asked = [await _found(side, plan) if isinstance(side, Live) else None for side in (plan.a, plan.b)]
     arbiter = await _found(Live(plan.judge), plan) if plan.judge is not None else None
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
     order: list[str] = []
     judged: list[Judged] = []
-    try:
-        interrupted = await _unless(stop, _ask_all(plan, asked, order, progress))
+    with stop_at_signals() as stop:
+        interrupted = await unless(stop, _ask_all(plan, asked, order, progress))
         a, b = (one.side() if one else was for one, was in zip(asked, (plan.a, plan.b), strict=True))
         assert isinstance(a, Side)
         assert not isinstance(b, Live)
@@ -129,10 +125,7 @@ async def _compare(plan: Plan, progress: Progress | None) -> Comparison:
             plan.prompts, plan.seed, plan.repeats, plan.max_tokens, a, b, order=tuple(order), interrupted=interrupted
         )
         if arbiter is not None and not interrupted:
-            interrupted = await _unless(stop, _judge_all(found, arbiter, judged))
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+            interrupted = await unless(stop, _judge_all(found, arbiter, judged))
     name = arbiter.server.model if arbiter is not None else None
     return msgspec.structs.replace(found, judge=name, judged=tuple(judged), interrupted=interrupted)
 
@@ -150,18 +143,6 @@ async def _found(live: Live, plan: Plan) -> _Asked:
                 msg("{url} does not answer a short request: {reason}", url=server.url, reason=first.why)
             )
         return _Asked(live, server, await version_of(client, server), plan)
-
-
-async def _unless(stop: asyncio.Event, work: Any) -> bool:
-    """Do `work` until it is done or `stop` is set; whether it was stopped."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-    stopped = not working.done()
-    for task in (working, stopping):
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-    return stopped
 
 
 async def _ask_all(plan: Plan, asked: Sequence[_Asked | None], order: list[str], progress: Progress | None) -> None:

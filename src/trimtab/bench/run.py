@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from trimtab.bench.endpoint import Server
 from trimtab.bench.gauge import Gauge
 from trimtab.bench.load import Load, Shape
 from trimtab.bench.stats import CUT, Timed
+from trimtab.bench.stopping import stop_at_signals, unless
 from trimtab.bench.texts import Sized, content_of
 from trimtab.bench.wire import Address, Answer, Bounds, send
 from trimtab.engine.bottleneck import Look
@@ -50,13 +50,13 @@ Progress = Callable[[int, int, int], None]  # done, failed, running
 
 
 class _Run:
-    def __init__(self, way: Way, shape: Shape, load: Load, progress: Progress | None) -> None:
+    def __init__(self, way: Way, shape: Shape, load: Load, progress: Progress | None, stop: asyncio.Event) -> None:
         self._way, self._shape, self._load, self._progress = way, shape, load, progress
         self.rows: list[Timed] = []
         self._began = time.perf_counter()
         self._running = self._failed = 0
         self.ended = self._began
-        self.stop = asyncio.Event()
+        self.stop = stop
         self._until: float | None = None  # in a closed loop of so many seconds
         self.notes: dict[str, int] = {}
 
@@ -159,12 +159,21 @@ async def run(
     way: Way, shape: Shape, load: Load, requests: Sequence[Sized], *, gauge: Gauge | None, progress: Progress | None
 ) -> Outcome:
     """Ask for all of `requests`; Ctrl-C or SIGTERM ends it with what there is."""
+    with stop_at_signals() as stop:
+        state = _Run(way, shape, load, progress, stop)
+        interrupted, looks = await _watched(state, load, requests, gauge)
+    rows = tuple(sorted(state.rows, key=lambda r: r.id))
+    seen = tuple(sorted((state.placed(one) for one in looks), key=lambda one: one.at))
+    return Outcome(rows, state.span_s, seen, interrupted, state.notes)
+
+
+async def _watched(
+    state: _Run, load: Load, requests: Sequence[Sized], gauge: Gauge | None
+) -> tuple[bool, list[Look]]:  # fmt: skip
+    """Warm up and run, the server's counters beside; whether it was stopped. Looks are by perf_counter, which no step
+    of the clock moves."""
     conversations = [list(group) for _, group in groupby(requests, key=lambda s: s.wanted.conversation)]
-    state = _Run(way, shape, load, progress)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, state.stop.set)
-    looks: list[Look] = []  # by perf_counter, which no step of the clock moves
+    looks: list[Look] = []
     watching = asyncio.create_task(_watch(gauge, looks)) if gauge is not None else None
     try:
         warm, conversations = conversations[: load.warmup], conversations[load.warmup :]
@@ -172,26 +181,15 @@ async def run(
         state.restart()
         first = conversations[0][0].wanted.at_s if conversations else None
         begin = _closed(state, load, conversations) if first is None else _open(state, load, conversations)
-        working = asyncio.create_task(begin)
-        stopping = asyncio.create_task(state.stop.wait())
-        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-        interrupted = not working.done()
+        interrupted = await unless(state.stop, begin)
         if gauge is not None and not interrupted:
             looks.append(await _look(gauge))  # a short run has a look at its end too
-        for task in (working, stopping):
-            task.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
     finally:
         if watching is not None:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-    rows = tuple(sorted(state.rows, key=lambda r: r.id))
-    seen = tuple(sorted((state.placed(one) for one in looks), key=lambda one: one.at))
-    return Outcome(rows, state.span_s, seen, interrupted, state.notes)
+    return interrupted, looks
 
 
 async def _all(state: _Run, calls: Iterable[Any]) -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -21,6 +18,7 @@ from trimtab.bench.endpoint import Target, check_target, find_server
 from trimtab.bench.health import Health, look
 from trimtab.bench.inquiry import Inquiry, Limits, MemorySource
 from trimtab.bench.serverlog import LogSource
+from trimtab.bench.stopping import stop_at_signals, unless
 from trimtab.errors import UsageError
 from trimtab.messages import Message, msg
 
@@ -100,11 +98,8 @@ def verify_by(target: Target, wish: Wish, observer: Observer | None = None) -> V
 
 
 async def _until_a_signal(target: Target, wish: Wish, observer: Observer | None) -> Verification:
-    stop = asyncio.Event()
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return await verify_async(target, wish, observer, stop)
+    with stop_at_signals() as stop:
+        return await verify_async(target, wish, observer, stop)
 
 
 async def verify_async(
@@ -143,18 +138,11 @@ class _Watch:
 
     async def over(self, work: Awaitable[T]) -> T | Message:
         """What `work` gives, or why it was not waited for: then it is cancelled."""
-        task, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self.stop.wait())
+        task = asyncio.ensure_future(work)
         left = None if self.until is None else max(0.0, self.until - time.perf_counter())
-        try:
-            await asyncio.wait((task, stopping), timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
+        if await unless(self.stop, task, left):
             return msg("interrupted") if self.stop.is_set() else msg("the time budget was spent")
-        finally:
-            for one in (task, stopping):
-                one.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(task, stopping, return_exceptions=True)
+        return task.result()
 
 
 _LONGER = msg("Run it again with more time: --budget, or this criterion alone with --only.")
