@@ -15,11 +15,9 @@ from trimtab.bench.comparing.checks import failed_checks
 from trimtab.bench.comparing.judge import MAX_TOKENS, Judged, judge
 from trimtab.bench.comparing.prompts import Prompt
 from trimtab.bench.comparing.sides import Comparison, Price, Reply, Side
-from trimtab.bench.endpoint import Server, Target, check_target, find_server, settle, version_of
+from trimtab.bench.endpoint import Server, Target, answering_server, check_target, version_of
 from trimtab.bench.stopping import stop_at_signals, unless
 from trimtab.bench.wire import Answer, Bounds, address_of, send
-from trimtab.errors import UpstreamError
-from trimtab.messages import msg
 
 GIVEN_UP = "not asked: the server had failed three times in a row"
 _IN_A_ROW = 3
@@ -136,12 +134,7 @@ async def _found(live: Live, plan: Plan) -> _Asked:
     bounds = plan.bounds
     timeouts = Timeouts(bounds.connect_s, bounds.first_s, bounds.between_s)
     async with open_client(live.target.base_url, live.target.api_key, timeouts) as client:
-        server = await find_server(client, live.target, timeouts)
-        server, first = await settle(client, server, "Say a word.", 4, timeouts)
-        if not first.finished:
-            raise UpstreamError(
-                msg("{url} does not answer a short request: {reason}", url=server.url, reason=first.why)
-            )
+        server = await answering_server(client, live.target, timeouts)
         return _Asked(live, server, await version_of(client, server), plan)
 
 

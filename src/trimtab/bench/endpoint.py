@@ -109,6 +109,14 @@ async def find_server(client: httpx2.AsyncClient, target: Target, timeouts: Time
     return Server(root, api, chosen, models, stated.context_tokens if stated else None)
 
 
+async def answering_server(client: httpx2.AsyncClient, target: Target, timeouts: Timeouts) -> Server:
+    """The server behind `target` as it is to be spoken to; UpstreamError unless it answers a first short request."""
+    server, first = await settle(client, await find_server(client, target, timeouts), "Say a word.", 4, timeouts)
+    if not first.finished:
+        raise UpstreamError(msg("{url} does not answer a short request: {reason}", url=server.url, reason=first.why))
+    return server
+
+
 async def version_of(client: httpx2.AsyncClient, server: Server) -> str | None:
     """The version that vLLM tells at /version; None of every other server."""
     try:

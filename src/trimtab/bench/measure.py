@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from trimtab.bench.client import Timeouts, open_client
-from trimtab.bench.endpoint import Server, Target, check_target, find_server, settle, version_of
+from trimtab.bench.endpoint import Server, Target, answering_server, check_target, version_of
 from trimtab.bench.gauge import Gauge
 from trimtab.bench.load import Load, Shape, Wanted, draw
 from trimtab.bench.prompt import make_ruler
@@ -69,12 +69,7 @@ async def _measure(plan: Plan, progress: Progress | None) -> Measured:
     bounds = plan.bounds
     timeouts = Timeouts(bounds.connect_s, bounds.first_s, bounds.between_s)
     async with open_client(plan.target.base_url, plan.target.api_key, timeouts) as client:
-        server = await find_server(client, plan.target, timeouts)
-        server, first = await settle(client, server, "Say a word.", 4, timeouts)
-        if not first.finished:
-            raise UpstreamError(
-                msg("{url} does not answer a short request: {reason}", url=server.url, reason=first.why)
-            )
+        server = await answering_server(client, plan.target, timeouts)
         wanted = _wanted(plan, server)
         ruler = await make_ruler(client, server, f"{plan.seed}.", timeouts)
         if ruler is None:
