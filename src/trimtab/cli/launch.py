@@ -15,6 +15,7 @@ from trimtab.cli.room import require_room
 from trimtab.cli.settings import dirs, lang
 from trimtab.cli.settled import settled
 from trimtab.cli.subject import CommandSubject, ModelSubject, Subject, command_of, one_launch, with_pinned
+from trimtab.cli.task import task_of
 from trimtab.engine.command import FlagUse, LaunchCommand
 from trimtab.errors import UsageError
 from trimtab.facts.gpu import GpuSet
@@ -24,7 +25,7 @@ from trimtab.facts.probe.hub_settings import hub_from_environment
 from trimtab.facts.probe.transfer import TransferObserver
 from trimtab.messages import msg
 from trimtab.plan.memory.card import cards_of
-from trimtab.plan.pinned import named, pinned_of
+from trimtab.plan.pinned import pinned_of
 from trimtab.plan.planner import Plan, Task, Wish, plan
 from trimtab.plan.wish import Prefer
 from trimtab.supervisor.demo import prepare_demo_model
@@ -133,17 +134,7 @@ def _command(subject: Subject) -> LaunchCommand:
 def _of_model(subject: ModelSubject, engine: Engine, wanted: Wanted, gpus: GpuSet, watcher: TransferObserver) -> Launch:
     found = require_known(find_model(subject.name, None, watcher))
     path = str(subject.directory) if subject.directory else str(fetch(subject.name, hub_from_environment(), watcher))
-    names, pinned = named(pinned_of(subject.pinned), found.served_name)
-    task = Task(
-        model_path=path,
-        served_name=names[0],
-        aliases=names[1:],
-        model=found.facts,
-        cards=cards_of(gpus),
-        version=engine.version,
-        pinned=pinned,
-        remote_code=found.remote_code,
-    )
+    task = task_of(found, cards_of(gpus), engine.version, subject.pinned, path=path)
     return _planned(engine, task, wanted.wish)
 
 

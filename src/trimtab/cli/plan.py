@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer
@@ -16,7 +16,7 @@ from trimtab.cli.installed import installed_table, unknown_to
 from trimtab.cli.models import Model, find_model, require_known
 from trimtab.cli.notes import Notes
 from trimtab.cli.settings import lang
-from trimtab.engine.command import FlagUse
+from trimtab.cli.task import task_of
 from trimtab.engine.flags import FlagTable
 from trimtab.errors import UsageError
 from trimtab.facts.catalogue.lookup import nearest_ids
@@ -25,7 +25,7 @@ from trimtab.facts.probe.gpus import read_gpus
 from trimtab.messages import Message, msg
 from trimtab.plan.memory.card import Card, cards_of
 from trimtab.plan.memory.versions import NEWEST, release
-from trimtab.plan.pinned import flags_of, named, pinned_of, words_of
+from trimtab.plan.pinned import flags_of, words_of
 from trimtab.plan.planner import Plan, Task, Wish, plan, plan_if_fits
 from trimtab.plan.wish import read_preference, require_positive
 
@@ -64,11 +64,11 @@ def run(
     chosen = vllm is None and table is None
     pinned = flags_of([*words_of(set_flags or (), FlagTable.for_version(version)), *(ctx.obj or ())])
     if gpu is not None and gpu.strip().lower() == "any":
-        return _any(_task(found, (), version, pinned, any_vllm=chosen), wish, form)
+        return _any(task_of(found, (), version, pinned, any_vllm=chosen), wish, form)
     gpus, cards = _cards(gpu)
     for note in (*_doubts(found, version), *gpus.notes):
         print(note.text(lang()), file=sys.stderr)
-    made = plan(_task(found, cards, version, pinned, any_vllm=chosen), wish)
+    made = plan(task_of(found, cards, version, pinned, any_vllm=chosen), wish)
     return _shown(made, form, nodes, gpus, table, engine_python)
 
 
@@ -105,21 +105,6 @@ def _shown(
 
         print(written(form, made, report, nodes, python), end="")
     return 0 if made.fits else 1
-
-
-def _task(found: Model, cards: tuple[Card, ...], version: str, pinned: Sequence[FlagUse], *, any_vllm: bool) -> Task:
-    names, others = named(pinned_of(pinned), found.served_name)
-    return Task(
-        model_path=found.ref,
-        served_name=names[0],
-        aliases=names[1:],
-        model=found.facts,
-        cards=cards,
-        version=version,
-        pinned=others,
-        remote_code=found.remote_code,
-        any_vllm=any_vllm,
-    )
 
 
 def _cards(spec: str | None) -> tuple[GpuSet, tuple[Card, ...]]:
