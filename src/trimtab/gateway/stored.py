@@ -86,7 +86,10 @@ class _Call:
                 return
             status = 200
             if not asks_it or request.query:
-                status, body = await self._told(back_end)
+                told = await self._ask(back_end, self._target(back_end), request.method)
+                if told is None:
+                    raise Refused(502, "back_end_failed", "the back end that has the response does not answer")
+                status, body = told
             client.whole(status, renamed(body, there, here), extra=b"x-request-id: %b\r\n" % request.id)
         except Refused as refused:
             client.refuse(request, refused)
@@ -94,17 +97,9 @@ class _Call:
     def _target(self, back_end: BackEnd) -> bytes:
         return back_end.base + self._path + (b"?" + self._request.query if self._request.query else b"")
 
-    async def _told(self, back_end: BackEnd) -> tuple[int, bytes]:
-        method, body = self._request.method, self._request.body
-        try:
-            sent = body if method == b"POST" else None
-            return await ask(back_end, self._target(back_end), WITHIN_S, sent, method=method)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise Refused(502, "back_end_failed", "the back end that has the response does not answer") from error
-
     async def _owner(self, candidates: list[tuple[BackEnd, Ids]]) -> tuple[BackEnd, str, str, bytes]:
         """Who has it, its model's id there and here, and the response. Refused 404; 502 when one could not be asked."""
-        asked = [self._ask(back_end) for back_end, _ in candidates]
+        asked = [self._ask(one, b"%b%b/%b" % (one.base, PATH, self._id)) for one, _ in candidates]
         silent = False
         for (back_end, ids), told in zip(candidates, await asyncio.gather(*asked), strict=True):
             if told is None:
@@ -124,9 +119,11 @@ class _Call:
         told_of = f"no back end has the response {id}: vLLM keeps them with VLLM_ENABLE_RESPONSES_API_STORE=1 alone"
         raise Refused(404, "response_not_found", f"{told_of}, and translated ones are not kept", param="response_id")
 
-    async def _ask(self, back_end: BackEnd) -> tuple[int, bytes] | None:
+    async def _ask(self, back_end: BackEnd, path: bytes, method: bytes = b"GET") -> tuple[int, bytes] | None:
+        """Status and body, None when it does not answer."""
         try:
-            return await ask(back_end, b"%b%b/%b" % (back_end.base, PATH, self._id), WITHIN_S)
+            sent = self._request.body if method == b"POST" else None
+            return await ask(back_end, path, WITHIN_S, sent, method=method)
         except (OSError, TimeoutError, ValueError):
             return None
 
