@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.bench.interrupted import interrupted
 from tests.fakes.openai_server import Knobs, serving
 from trimtab.bench.endpoint import Target
 from trimtab.bench.load import Load, Shape, Wanted, read_lengths
@@ -157,21 +154,7 @@ def test_ctrl_c_keeps_what_was_measured_and_marks_it(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     with serving(Knobs()) as fake:
         words = ["bench", fake.base_url, "--duration", "600", "--concurrency", "2", "--input", "40", "--output", "5"]
-        child = subprocess.Popen(
-            [sys.executable, "-m", "trimtab", *words, "--rows", str(rows)], stdout=subprocess.PIPE, text=True
-        )
-        timer = threading.Timer(60, child.kill)
-        timer.start()
-        try:
-            while fake.seen.generations < 40:
-                assert child.poll() is None
-                fake.seen.streaming.wait(0.05)
-            child.send_signal(signal.SIGINT)
-            said, _ = child.communicate()
-        finally:
-            timer.cancel()
-            child.kill()
-    assert child.returncode == 130
+        said = interrupted([*words, "--rows", str(rows)], fake, 40)
     assert "interrupted" in said
     values = [json.loads(line) for line in rows.read_text().splitlines()]
     assert values[0]["schema"] == "trimtab.bench/1"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
 
+from tests.bench.interrupted import interrupted
 from tests.fakes.openai_server import Knobs, serving
 from trimtab.cli.main import run
 
@@ -96,19 +93,6 @@ def test_a_failed_check_is_1(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_was_answered_and_marks_it(tmp_path: Path) -> None:
     with serving() as one, serving() as other:
         words = ["compare", "--a", one.base_url, "--b", other.base_url, prompts(tmp_path), "--repeats", "900", "--json"]
-        child = subprocess.Popen([sys.executable, "-m", "trimtab", *words], stdout=subprocess.PIPE, text=True)
-        timer = threading.Timer(60, child.kill)
-        timer.start()
-        try:
-            while other.seen.generations < 20:
-                assert child.poll() is None
-                one.seen.streaming.wait(0.05)
-            child.send_signal(signal.SIGINT)
-            said, _ = child.communicate()
-        finally:
-            timer.cancel()
-            child.kill()
-    assert child.returncode == 130
-    found = json.loads(said)
+        found = json.loads(interrupted(words, other, 20))
     assert found["interrupted"] is True
     assert 10 < found["figures"]["pairs"] < 900

@@ -33,6 +33,14 @@ def holders(port: int, inside: list[psutil.Process]) -> Counter[int]:
     )
 
 
+def replaced(running: Gateway, victim: int) -> None:
+    """Wait until the worker `victim`, which was killed, has a successor, and the gateway answers as before."""
+    running.said(rf"process {victim}\) ended with -9; it is started again")
+    until(lambda: len({w.pid for w in workers(running)} - {victim}) == 2, "a new worker")
+    for _ in range(20):
+        assert running.ask("GET", "/v1/models")[0] == 200
+
+
 def test_connections_are_shared_out(tmp_path: Path) -> None:
     with gateway(tmp_path, CONFIG, "--workers", "2") as running:
         opened = [socket.create_connection(("127.0.0.1", running.port)) for _ in range(64)]
@@ -50,10 +58,7 @@ def test_a_killed_worker_is_started_again(tmp_path: Path) -> None:
         before = {worker.pid for worker in workers(running)}
         victim = min(before)
         os.kill(victim, signal.SIGKILL)
-        running.said(rf"process {victim}\) ended with -9; it is started again")
-        until(lambda: len({w.pid for w in workers(running)} - {victim}) == 2, "a new worker")
-        for _ in range(20):
-            assert running.ask("GET", "/v1/models")[0] == 200
+        replaced(running, victim)
 
 
 def test_a_worker_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None:
@@ -62,10 +67,7 @@ def test_a_worker_that_hangs_is_killed_and_started_again(tmp_path: Path) -> None
         victim = min(worker.pid for worker in workers(running))
         os.kill(victim, signal.SIGSTOP)
         running.said(rf"process {victim}\) hangs: it has said nothing for 10(.0)? s; it is killed")
-        running.said(rf"process {victim}\) ended with -9; it is started again")
-        until(lambda: len({w.pid for w in workers(running)} - {victim}) == 2, "a new worker")
-        for _ in range(20):
-            assert running.ask("GET", "/v1/models")[0] == 200
+        replaced(running, victim)
         assert running.log.read_text().count("hangs") == 1
 
 
@@ -190,10 +192,7 @@ def test_a_worker_whose_loop_does_not_come_on_is_killed_and_started_again(tmp_pa
         victim = min(worker.pid for worker in workers(running))
         os.kill(victim, signal.SIGUSR1)
         running.said(rf"process {victim}\) hangs: it has said nothing for 2.0 s; it is killed")
-        running.said(rf"process {victim}\) ended with -9; it is started again")
-        until(lambda: len({w.pid for w in workers(running)} - {victim}) == 2, "a new worker")
-        for _ in range(20):
-            assert running.ask("GET", "/v1/models")[0] == 200
+        replaced(running, victim)
 
 
 def test_a_parent_that_was_stopped_kills_nobody_when_it_wakes(tmp_path: Path) -> None:
