@@ -30,6 +30,7 @@ FAULTS = {
     "and in a target": (
         'models:\n  m: {targets: [{back_end: here, model: "a\\r\\nX: b"}]}', 5, "cannot stand in a header", "",
     ),
+    "no name": ("models:\n  '': {targets: [{back_end: here}]}", 5, "an entry without a name", "before its colon"),
     "for ever": ("drain: .inf", 4, "drain: Expected `float` <= 1000000000", ""),
     "network": ("trusted_proxies: [10.0.0.300]", 4, "'10.0.0.300' does not appear to be", "10.0.0.0/8"),
     "origin": ("cors: [chat.example.com]", 4, "'chat.example.com' is no origin", "https://"),

@@ -156,6 +156,11 @@ def usage(
             )
     now = time.time()
     start, end = moment(since, now, -1), moment(until, now, -1) if until is not None else now
+    if start > end:
+        raise UsageError(
+            msg("--since {since} lies behind --until {until}", since=since, until=until or "now"),
+            hint=msg("Name the earlier time with --since: --since 2d --until 1d."),
+        )
     with opened(store, config) as source:
         only = stored.one_key(source, key).id if key is not None else None
         found = used(source, groups, start, end, only)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
@@ -15,6 +16,8 @@ from trimtab.gateway.store.database import Store
 from trimtab.gateway.store.keys import (
     GRACE_S,
     KeyRecord,
+    Line,
+    Moment,
     Wish,
     all_keys,
     change_key,
@@ -40,12 +43,12 @@ class NewKey(Wish, frozen=True, forbid_unknown_fields=True):
 class KeyChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Fields that are left out stay as they are; null takes a plan, an end or a limit away."""
 
-    label: str | UnsetType = UNSET
-    owner: str | UnsetType = UNSET
-    tags: Mapping[str, str] | UnsetType = UNSET
+    label: Line | UnsetType = UNSET
+    owner: Line | UnsetType = UNSET
+    tags: Mapping[Line, Line] | UnsetType = UNSET
     plan: str | UnsetType | None = UNSET
     limits: Limits | UnsetType = UNSET
-    expires: float | UnsetType | None = UNSET
+    expires: Moment | UnsetType | None = UNSET
 
 
 class Grace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -204,6 +207,7 @@ def _remove_plan(store: Store, asked: Asked) -> None:
 
 
 _TIME: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": 1e12}
+_ID = re.compile("[A-Za-z0-9_-]{1,64}")
 _USAGE = {
     "by": (
         {"type": "string", "pattern": f"^({'|'.join(BY)})(,({'|'.join(BY)}))*$"},
@@ -211,7 +215,7 @@ _USAGE = {
     ),
     "since": (_TIME, "Seconds since 1970, taken down to the minute."),
     "until": (_TIME, "Seconds since 1970; up to it, without it."),
-    "key": ({"type": "string"}, "The id of one key."),
+    "key": ({"type": "string", "pattern": f"^{_ID.pattern}$"}, "The id of one key."),
 }
 
 
@@ -223,6 +227,8 @@ def _usage(store: Store, asked: Asked) -> Usage:
             raise ValueError(f"by: {name!r} is none of {', '.join(BY)}")
     since, until = _seconds(asked, "since"), _seconds(asked, "until")
     key = asked.query.get("key")
+    if key is not None and not _ID.fullmatch(key):
+        raise ValueError(f"key: {key!r} is no key's id")
     return Usage(used(store, list(dict.fromkeys(by)), since or 0.0, math.inf if until is None else until, key))
 
 

@@ -49,6 +49,7 @@ class Admin:
     def _handler(self, endpoint: Endpoint) -> Callable[[HTTPEndpoint, Request], Awaitable[Response]]:
         async def answer(resource: HTTPEndpoint, request: Request) -> Response:
             try:
+                _require_known(endpoint, request.query_params)
                 asked = Asked(request.path_params.get("name", ""), request.query_params, await _body(endpoint, request))
                 found = await self._found(endpoint, asked)
             except TrimtabError as error:
@@ -74,6 +75,13 @@ class Admin:
         if self._store is None:
             self._store = self._opened()
         return endpoint.answer(self._store, asked)
+
+
+def _require_known(endpoint: Endpoint, query: Mapping[str, str]) -> None:
+    """ValueError for a parameter with another name: left out it would widen what was asked for."""
+    for name in query:
+        if name not in endpoint.query:
+            raise ValueError(f"there is no parameter {name!r}; known here: {', '.join(endpoint.query) or 'none'}")
 
 
 async def _body(endpoint: Endpoint, request: Request) -> object:

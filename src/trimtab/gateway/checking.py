@@ -50,7 +50,9 @@ def _entries(config: Config) -> Iterator[Fault]:
 
 
 def _lines(place: Place, text: str) -> Iterator[Fault]:
-    """What stands in a header or a line of a log may not end it."""
+    """What stands in a header or a line of a log may not end it; a name is not empty."""
+    if not text and len(place) == 2:
+        yield place, msg("there is an entry without a name"), msg("Write a name before its colon."), True
     if not text.isprintable():
         hint = msg("Write it without line breaks and other characters that cannot be printed.")
         yield place, msg("{text} cannot stand in a header", text=repr(text)), hint, True

@@ -45,7 +45,10 @@ def test_a_key_by_its_id_its_label_or_its_start(store: Store) -> None:
     assert one_key(store, "twice") == second
     with pytest.raises(UsageError, match="there is no key nobody"):
         one_key(store, "nobody")
-    assert [key.id for key in all_keys(store)] == [first.id, second.id]
+    unnamed = create_key(store, Wish()).key
+    with pytest.raises(UsageError, match="no key is named"):  # revoke "$KEY" with the variable not set
+        revoke_key(store, "")
+    assert [key.id for key in all_keys(store)] == [first.id, second.id, unnamed.id]
 
 
 def test_a_rotation_keeps_one_former_text_for_its_grace(store: Store) -> None:
@@ -114,6 +117,15 @@ def test_a_plan_in_use_is_not_removed(store: Store) -> None:
         (Wish(limits=Limits(money_per_day=-2.0)), "money_per_day cannot be -2.0"),
         (Wish(plan="none"), "there is no plan none"),
         (Wish(expires=5.0), "expired already"),
+        (Wish(expires=1e300), "after the year 9999"),
+        (Wish(expires=time.time() * 1000), "after the year 9999"),  # milliseconds
+        (Wish(label="a\x1b[31m"), "cannot be a label"),
+        (Wish(owner="a\x00"), "cannot be a label"),
+        (Wish(tags={"a": "b\n"}), "cannot be a label"),
+        (Wish(label="a" * 257), "cannot be a label"),
+        (Wish(admin=True, plan="coding"), "an admin key has no limits"),
+        (Wish(admin=True, limits=Limits(concurrency=1)), "an admin key has no limits"),
+        (Wish(limits=Limits(tokens_per_day=1 << 62)), "tokens_per_day cannot be"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_written(store: Store, wish: Wish, told: str) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import sqlalchemy as sa
+from msgspec import Meta
 
 from trimtab.errors import UsageError
 from trimtab.gateway.keytext import hash_of, minted, start_of
@@ -20,6 +21,9 @@ from trimtab.gateway.store.plans import one_plan, require_sense
 from trimtab.messages import msg
 
 GRACE_S = 24 * 3600.0  # that the former text holds after a rotation, unless another time is asked for
+LAST_S = 253402300799.0  # the end of the year 9999: calendars go no further, and milliseconds lie behind it
+Moment = Annotated[float, Meta(ge=0, le=LAST_S)]
+Line = Annotated[str, Meta(max_length=256, pattern=r"^[^\u0000-\u001f\u007f]*$")]  # what a table can show
 _limits = msgspec.json.Decoder(Limits)
 _tags = msgspec.json.Decoder(dict[str, str])
 
@@ -62,18 +66,18 @@ class Made(msgspec.Struct, frozen=True):
 class Wish(msgspec.Struct, frozen=True):
     """What a key is to be."""
 
-    label: str = ""
-    owner: str = ""
-    tags: Mapping[str, str] = {}
+    label: Line = ""
+    owner: Line = ""
+    tags: Mapping[Line, Line] = {}
     plan: str | None = None
     limits: Limits = Limits()
     admin: bool = False
-    expires: float | None = None
+    expires: Moment | None = None
 
 
 def create_key(store: Store, wish: Wish) -> Made:
-    """Make a key. UsageError for limits that make no sense, an unknown plan, an end that is over."""
-    _require(store, wish.plan, wish.limits, wish.expires)
+    """Make a key. UsageError for what makes no sense: limits, an unknown plan, an end that is over, a text of lines."""
+    _require(store, msgspec.structs.asdict(wish), admin=wish.admin)
     now, id = time.time(), "k" + secrets.token_hex(6)
     text = minted(admin=wish.admin)
     with store.writing() as to:
@@ -99,6 +103,8 @@ def all_keys(store: Store) -> list[KeyRecord]:
 
 def one_key(store: Store, named: str) -> KeyRecord:
     """The key of an id, of a label that one key alone has, or of its first characters; else UsageError."""
+    if not named.strip():  # most often a variable that is not set; a key without a label is not meant
+        raise UsageError(msg("no key is named"), hint=msg("See which there are: trimtab keys list --all."))
     known = all_keys(store)
     found = [key for key in known if key.id == named]
     found = found or [key for key in known if key.label == named and key.revoked is None]
@@ -118,7 +124,7 @@ def one_key(store: Store, named: str) -> KeyRecord:
 def change_key(store: Store, named: str, changes: Mapping[str, Any]) -> KeyRecord:
     """Change fields of a Wish but `admin`; gateways follow within a second. UsageError as for `create_key`."""
     key = one_key(store, named)
-    _require(store, changes.get("plan"), changes.get("limits", Limits()), changes.get("expires"))
+    _require(store, changes, admin=key.admin)
     values = dict(changes)
     for field in {"limits", "tags"} & values.keys():
         values[field] = msgspec.json.encode(values[field]).decode()
@@ -156,12 +162,35 @@ def revoke_key(store: Store, named: str) -> KeyRecord:
     return one_key(store, key.id)
 
 
-def _require(store: Store, plan: str | None, limits: Limits, expires: float | None) -> None:
+def _require(store: Store, fields: Mapping[str, Any], *, admin: bool) -> None:
+    """UsageError for the first of a key's fields that makes no sense."""
+    tags = fields.get("tags", {})
+    for text in (fields.get("label", ""), fields.get("owner", ""), *tags, *tags.values()):
+        _require_line(text)
+    plan, limits, expires = fields.get("plan"), fields.get("limits", Limits()), fields.get("expires")
     require_sense(limits)
+    if admin and (plan is not None or limits != Limits()):
+        raise UsageError(
+            msg("an admin key has no limits and no plan: it opens no model"),
+            hint=msg("Make another key for models, without --admin."),
+        )
     if plan is not None:
         one_plan(store, plan)
     if expires is not None and expires <= time.time():
         raise UsageError(msg("the key would have expired already"), hint=msg("Give a time to come, e.g. 30d."))
+    if expires is not None and expires > LAST_S:
+        raise UsageError(
+            msg("the key would end after the year 9999"),
+            hint=msg("Give a nearer time, e.g. 30d; never is its default."),
+        )
+
+
+def _require_line(text: str) -> None:
+    if len(text) > 256 or any(ord(character) < 32 or ord(character) == 127 for character in text):
+        raise UsageError(
+            msg("{text} cannot be a label, an owner or a tag", text=repr(text[:40])),
+            hint=msg("Give one line of up to 256 characters."),
+        )
 
 
 def _add_text(to: Writing, id: str, text: str, now: float) -> None:

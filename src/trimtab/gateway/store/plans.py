@@ -85,7 +85,7 @@ def remove_plan(store: Store, name: str) -> None:
 def require_sense(limits: Limits) -> None:
     """UsageError naming the first limit that makes no sense."""
     for field, value in faults(limits):
-        hint = msg("Give a whole number of 1 or more.")
+        hint = msg("Give a whole number of 1 or more, below 2^62.")
         if field == "endpoints":
             hint = msg("Endpoints are: {names}.", names=", ".join(ENDPOINTS))
         elif field == "models":
