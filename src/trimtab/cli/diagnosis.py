@@ -103,6 +103,6 @@ def _check_text(first: bytes) -> None:
 
 def model_of(command: LaunchCommand) -> ModelFacts | None:
     """The model's facts from this disk or the catalogue; nothing is fetched, and none is no error."""
-    from trimtab.cli.lint import known_model
+    from trimtab.cli.known import known_model
 
     return known_model(command, None)

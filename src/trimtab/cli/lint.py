@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from enum import StrEnum
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import cache
 from typing import TYPE_CHECKING
 
 import typer
 
 from trimtab.cli import options
 from trimtab.cli.installed import installed_table
+from trimtab.cli.known import known_model
 from trimtab.cli.lint_sources import sources
 from trimtab.cli.settings import lang
-from trimtab.engine.command import LaunchCommand, Problem
-from trimtab.errors import HostError, ModelError, UsageError
+from trimtab.engine.command import Problem
+from trimtab.errors import UsageError
 from trimtab.messages import msg
 from trimtab.rules import registry
 from trimtab.rules.lint import LintFacts
@@ -25,7 +24,6 @@ from trimtab.rules.runner import Report, Selection
 
 if TYPE_CHECKING:
     from trimtab.facts.gpu import GpuSet
-    from trimtab.facts.model import ModelFacts
 
 
 class OutputFormat(StrEnum):
@@ -108,50 +106,6 @@ def _host_gib() -> float:
     from trimtab.facts.probe.host import read_host
 
     return read_host().memory_total_bytes / (1 << 30)
-
-
-def known_model(command: LaunchCommand, config: Path | None) -> ModelFacts | None:
-    """Facts of a command's model; None where they cannot be had offline (the rules then say that they need them)."""
-    model = _model(command.get("model") or (command.model.text if command.model else None), config)
-    return _with_draft(command, model)
-
-
-@lru_cache(maxsize=512)
-def _model(named: str | None, config: Path | None) -> ModelFacts | None:
-    if config is None and not named:
-        return None
-    from trimtab.cli.models import find_model
-    from trimtab.cli.notes import Notes
-
-    try:
-        return find_model(named, config, Notes(lang()), look_up=False).facts
-    except (ModelError, UsageError, HostError):
-        if config is not None:
-            raise
-        return None if named is None or os.path.exists(named) else _catalogued(named)
-
-
-def _catalogued(named: str) -> ModelFacts | None:
-    """What the catalogue has under the last part of a path of another host, or in a placeholder's brackets."""
-    from trimtab.facts.catalogue.lookup import find_model
-
-    try:
-        return find_model(named).facts()
-    except ModelError:
-        return None
-
-
-def _with_draft(command: LaunchCommand, model: ModelFacts | None) -> ModelFacts | None:
-    """The model with the draft that the command names, where this machine or the catalogue knows it."""
-    if model is None or not any("spec" in use.name for use in command.flags):
-        return model
-    from trimtab.cli.drafts import with_draft_of
-    from trimtab.cli.notes import Notes
-
-    try:
-        return with_draft_of(command, model, Notes(lang()), look_up=False)
-    except UsageError:
-        return model  # a value that is no JSON: a rule's own finding
 
 
 def _codes(words: str) -> tuple[str, ...]:

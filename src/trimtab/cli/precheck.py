@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from trimtab.cli.installed import present_of, table_of, unknown_to
+from trimtab.cli.known import known_model
 from trimtab.cli.launch import Launch
-from trimtab.cli.lint import known_model
 from trimtab.cli.settings import lang
 from trimtab.errors import UsageError
 from trimtab.messages import msg
