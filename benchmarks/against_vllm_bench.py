@@ -1,11 +1,12 @@
 """The same prompts to one server by `trimtab bench` and by `vllm bench serve` in turn: do they tell the same figures?
 
-    python benchmarks/against_vllm_bench.py --vllm ENGINE/bin/vllm --model DIR [--rounds 5] [--rows FILE]
+    python benchmarks/against_vllm_bench.py --vllm ENGINE/bin/vllm --model DIR [--together] [--rounds 5] [--rows FILE]
 
 The engine of `--vllm` serves DIR without its prefix cache. The prompts are vLLM's random data set, written to a file by
-its own code from the same seed that its bench gets, and replayed by ours; which tool begins a round changes. Both speak
-/v1/chat/completions, so the totals of prompt tokens must be equal. Of each figure: the median over the rounds, the
-spread of either tool over its own rounds, and the 95% interval of the paired difference.
+its own code from the same seed that its bench gets, and replayed by ours; which tool begins a round changes. With
+--together both ask at once, each with its own --concurrency: what else the machine does then slows both alike. Both
+speak /v1/chat/completions, so the totals of prompt tokens must be equal. Of each figure: the median over the rounds,
+the spread of either tool over its own rounds, and the 95% interval of the paired difference.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 EXPORT = """
 import json, sys
@@ -64,14 +67,14 @@ def main() -> None:
         with serving(words) as url:
             rounds = []
             for number in range(words.rounds + 1):  # the first warms up and is left out
-                tools = [("trimtab", ours), ("vllm", theirs)]
-                if number % 2:
-                    tools.reverse()
-                rounds.append({name: tool(words, url, Path(folder), prompts) for name, tool in tools})
+                ask = together if words.together else in_turn
+                rounds.append(ask(words, url, Path(folder), prompts, number))
                 print(f"round {number}: {json.dumps(rounds[-1])}", file=sys.stderr, flush=True)
                 if words.rows is not None and number:
                     with words.rows.open("a") as file:
-                        file.write(json.dumps({"round": number, "first": tools[0][0], **rounds[-1]}) + "\n")
+                        told = {"model": Path(words.model).name, "round": number, "load": round(os.getloadavg()[0], 1)}
+                        told |= {"first": next(iter(rounds[-1])), "together": words.together}
+                        file.write(json.dumps({**told, **rounds[-1]}) + "\n")
     print(table(rounds[1:]))
 
 
@@ -80,6 +83,8 @@ def _words() -> argparse.Namespace:
     parser.add_argument("--vllm", type=Path, required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--rows", type=Path)
+    parser.add_argument("--together", action="store_true")
+    parser.add_argument("--dummy", action="store_true", help="random weights, for a DIR without any")
     defaults = {"rounds": 5, "requests": 40, "concurrency": 8, "input": 128, "output": 32, "seed": 7}
     for name, value in defaults.items():
         parser.add_argument(f"--{name}", type=int, default=value)
@@ -97,6 +102,7 @@ def serving(words: argparse.Namespace) -> Iterator[str]:
         port = free.getsockname()[1]
     argv = [words.vllm, "serve", words.model, "--served-model-name", "demo", "--port", str(port), "--host", "127.0.0.1"]
     argv += ["--max-model-len", "2048", "--no-enable-prefix-caching", "--enforce-eager"]
+    argv += ["--load-format", "dummy"] if words.dummy else []
     with tempfile.TemporaryFile() as log:
         child = subprocess.Popen(argv, stdout=log, stderr=log, start_new_session=True, env=_quiet())
         try:
@@ -121,10 +127,35 @@ def _await(child: subprocess.Popen[bytes], url: str) -> None:
     raise SystemExit("vLLM was not ready after 300 s")
 
 
-def ours(words: argparse.Namespace, url: str, folder: Path, prompts: Path) -> dict[str, float]:
-    """`trimtab bench` once."""
+def in_turn(words: argparse.Namespace, url: str, folder: Path, prompts: Path, number: int) -> dict[str, Any]:
+    """Both tools, one after the other."""
+    tools = [("trimtab", lambda: ours(words, url, prompts)), ("vllm", lambda: theirs(words, url, folder))]
+    if number % 2:
+        tools.reverse()
+    return {name: tool() for name, tool in tools}
+
+
+def together(words: argparse.Namespace, url: str, folder: Path, prompts: Path, number: int) -> dict[str, Any]:
+    """Both at once: ours begins when the server has the first request of vLLM's, which takes longer to start."""
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(theirs, words, url, folder)
+        while not other.done() and not asked(url):
+            time.sleep(0.1)
+        own = ours(words, url, prompts)
+        return {"trimtab": own, "vllm": other.result()}
+
+
+def asked(url: str) -> bool:
+    """Whether the server has a request now."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=60) as answer:
+        lines = answer.read().decode().splitlines()
+    return any(float(line.split()[-1]) for line in lines if line.startswith("vllm:num_requests_running"))
+
+
+def ours(words: argparse.Namespace, url: str, prompts: Path) -> dict[str, float]:
+    """`trimtab bench` once, without a warm-up: that would take prompts of the file for it."""
     argv = [sys.executable, "-m", "trimtab", "bench", url, "--replay", str(prompts), "--json"]
-    argv += ["--concurrency", str(words.concurrency)]
+    argv += ["--concurrency", str(words.concurrency), "--warmup", "0"]
     found = json.loads(subprocess.run(argv, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
     values = {"prompt_tokens": found["prompt_tokens"], "finished": found["finished"]}
     for name, (path, _, _) in FIGURES.items():
@@ -135,7 +166,7 @@ def ours(words: argparse.Namespace, url: str, folder: Path, prompts: Path) -> di
     return values
 
 
-def theirs(words: argparse.Namespace, url: str, folder: Path, prompts: Path) -> dict[str, float]:
+def theirs(words: argparse.Namespace, url: str, folder: Path) -> dict[str, float]:
     """`vllm bench serve` once."""
     argv = [words.vllm, "bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
     argv += ["--base-url", url, "--model", "demo", "--tokenizer", words.model, "--dataset-name", "random"]

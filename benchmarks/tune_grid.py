@@ -1,11 +1,15 @@
 """`trimtab tune` against a full grid on the real CPU engine: how many starts each takes, and what each finds.
 
-    python benchmarks/tune_grid.py --run MODEL --engine-python PYTHON     # measures the grid, one start a point
+    python benchmarks/tune_grid.py --make DIR --like MODEL                # a tiny model with MODEL's tokenizer
+    python benchmarks/tune_grid.py --run DIR --engine-python PYTHON       # measures the grid, one start a point
     python benchmarks/tune_grid.py                                        # replays the search over what was measured
 
 The grid is measured in an order drawn from the seed, so that a machine that gets busier does not favour one corner.
 `--lock FILE` is held for `--hold` seconds and one start at least, so that others take turns. A run goes on where it
 was.
+
+The model has two layers of 128 and vLLM's dummy weights: a real one spends its time in products of matrices on a CPU,
+and what these flags change would be noise beside that.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import argparse
 import itertools
 import os
 import random
+import shutil
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -37,23 +42,46 @@ from trimtab.supervisor.stopping import stop_on_signals
 
 ROWS = Path(__file__).with_name("data") / "tune_grid.jsonl"
 TRIED = ("max-num-seqs=2,4,8,16", "max-num-batched-tokens=128,512,2048", "async-scheduling=off,false")
-CONTEXT, AT_ONCE, INPUT, OUTPUT = 512, 16, 32, 16
-ROUNDS, ROUND_S, LEAST = 6, 8.0, 3
+CONTEXT, AT_ONCE, INPUT, OUTPUT = 512, 16, 64, 32
+ROUNDS, ROUND_S, LEAST = 4, 5.0, 2
 SEED = 8
-FIXED = ["--enforce-eager"]
+GIVEN_S = 2.0
+"""Until the lock is asked for again: whoever waits for it on a busy machine needs a moment to wake up."""
+FIXED = ["--enforce-eager", "--load-format", "dummy"]
+PINNED = ("enforce-eager", "load-format")
+TINY = {
+    "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "num_key_value_heads": 1, "head_dim": 64,
+}  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--make", type=Path, metavar="DIR")
+    parser.add_argument("--like", type=Path, metavar="MODEL")
     parser.add_argument("--run", metavar="MODEL")
     parser.add_argument("--engine-python", type=Path)
     parser.add_argument("--lock", type=Path)
     parser.add_argument("--hold", type=float, default=1.0, help="seconds after which the lock is given away")
     parser.add_argument("--rows", type=Path, default=ROWS)
+    parser.add_argument("--backwards", action="store_true", help="from the last point: for a second run beside it")
     told = parser.parse_args()
+    if told.make:
+        make(told.like, told.make)
+        return
     if told.run:
         measure(told)
     replay(told.rows)
+
+
+def make(like: Path, where: Path) -> None:
+    """All files of a Llama but its weights; its shape is TINY."""
+    where.mkdir(parents=True)
+    for file in like.iterdir():
+        if file.suffix != ".safetensors" and file.name not in ("config.json", "manifest.json"):
+            shutil.copy(file, where)
+    config = msgspec.json.decode((like / "config.json").read_bytes())
+    (where / "config.json").write_bytes(msgspec.json.encode(config | TINY))
 
 
 def measure(told: argparse.Namespace) -> None:
@@ -63,11 +91,12 @@ def measure(told: argparse.Namespace) -> None:
         Wanted(None, told.engine_python, CONTEXT, AT_ONCE, (), INPUT, OUTPUT, "throughput"),
         Notes("en"),
     )
-    asked = Asked("throughput", None, TRIED, ("enforce-eager",), False, ROUNDS, ROUND_S, SEED)
-    tuning = Tuning(launch, Place("tune-grid", LOOPBACK, None, (), share=False), asked)
+    asked = Asked("throughput", None, TRIED, PINNED, False, ROUNDS, ROUND_S, SEED)
+    tuning = Tuning(launch, Place(f"tune-grid-{os.getpid()}", LOOPBACK, None, (), share=False), asked)
     space = tuning.knobs.space
     points = list(itertools.product(*(range(len(knob.values)) for knob in space.knobs)))
     random.Random(SEED).shuffle(points)
+    points = points[::-1] if told.backwards else points
     while True:
         with locked(told.lock):
             began = time.monotonic()
@@ -128,6 +157,7 @@ def locked(file: Path | None) -> Iterator[None]:
     with file.open("a") as held:
         flock(held, LOCK_EX)
         yield
+    time.sleep(GIVEN_S)
 
 
 def read(file: Path) -> list[dict[str, Any]]:
@@ -137,8 +167,9 @@ def read(file: Path) -> list[dict[str, Any]]:
 def replay(file: Path) -> None:
     """The search from every point of the grid, on the rounds that were measured there."""
     rows = [row for row in read(file) if row["kind"] == "measured"]
-    if not rows:
-        raise SystemExit(f"{file} holds no measured start")
+    size = space_of(rows).size if rows else None
+    if len(rows) != size:
+        raise SystemExit(f"{file} holds {len(rows)} measured starts of {size or 'a grid'}")
     for what in ("output_tokens_s", "tokens_per_cpu_s"):
         values = {tuple(row["point"]): [r[what] for r in row["rounds"]] for row in rows}
         space = space_of(rows)
