@@ -110,6 +110,25 @@ def test_messages_are_in_the_readers_language() -> None:
     assert "<h1>report</h1>" in html(page, "en")
 
 
+def test_a_logarithmic_scale_has_plain_numbers() -> None:
+    line = Series("gaps", (1.0, 2.0, 3.0), (0.5, 30.0, 2000.0))
+    drawn = svg(Chart("gaps", "", "ms", (line,), y_log=True, x_log=True), "en", "x")
+    assert "mathdefault" not in drawn
+    assert {"1", "2", "10", "100", "1,000"} <= set(re.findall(r"<text[^>]*>([^<]*)</text>", drawn))
+
+
+def test_one_look_and_a_level_at_zero_are_seen() -> None:
+    one = svg(Chart("one look", "", "", (Series("seen", (1.0,), (5.0,)),)), "en", "x")
+    assert "<use" in one[one.index("--s1") - 600 :]  # a dot
+    zero = svg(Chart("none", "", "", (Series("seen", (1.0, 2.0), (0.0, 0.0)),)), "en", "x")
+    assert ">1.0</text>" in zero
+
+
+def test_a_fact_of_several_lines_has_its_name_once() -> None:
+    page = Page("t", Note("v"), (("memory", "one"), ("memory", "two"), ("seed", "0")))
+    assert "<dt>memory</dt><dd>one</dd><dd>two</dd><dt>seed</dt><dd>0</dd>" in html(page, "en")
+
+
 def test_pictures_with_chinese_text_draw_without_a_warning() -> None:
     assert "延迟" in svg(Chart(msg("latency", zh="延迟"), "", "", (LINE,)), "zh", "x")
 

@@ -16,6 +16,8 @@ from trimtab.messages import Message, msg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 Style = Literal["line", "steps", "points", "bars", "area"]
 Text = Message | str
@@ -103,7 +105,7 @@ def svg(chart: Chart, lang: str, mark: str) -> str:
         _scales(axes, chart)
         for line in chart.marks:
             _mark(axes, line, lang)
-        _legend(axes, chart)
+        _legend(figure, axes, chart)
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(out.getvalue(), title, mark)
 
@@ -149,12 +151,14 @@ def _draw(axes: Axes, series: Series, lang: str, color: str) -> None:
     name: Any = {"label": _words(series.name, lang), "color": color}
     if series.style == "bars":
         axes.bar(series.x, series.y, width=series.widths or 0.7, align="edge" if series.widths else "center", **name)
-    elif series.style == "points":
-        axes.plot(x, y, linestyle="none", marker="o", markersize=4.5, **name)
+    elif series.style == "points" or len(x) == 1:  # of a line through one point nothing would be seen
+        axes.plot(x, y, linestyle="none", marker="o", markersize=4.5, clip_on=False, zorder=3, **name)
     elif series.style == "area":
         axes.fill_between(x, y, alpha=0.35, linewidth=0, step="post", **name)
     else:
-        axes.plot(x, y, linewidth=1.4, drawstyle="steps-post" if series.style == "steps" else "default", **name)
+        axes.plot(
+            x, y, linewidth=1.4, drawstyle="steps-post" if series.style == "steps" else "default", clip_on=False, **name
+        )
     if series.low and series.high:
         below = [value - low for value, low in zip(series.y, series.low, strict=True)]
         above = [high - value for value, high in zip(series.y, series.high, strict=True)]
@@ -176,10 +180,24 @@ def _thinned(series: Series) -> tuple[Sequence[float], Sequence[float]]:
 def _scales(axes: Axes, chart: Chart) -> None:
     if chart.x_log:
         axes.set_xscale("log")
+        _plain(axes.xaxis)
     if chart.y_log:
         axes.set_yscale("log")
+        _plain(axes.yaxis)
     elif all(value >= 0 for series in chart.series for value in series.y):
-        axes.set_ylim(bottom=0)
+        most = max((value for series in chart.series for value in (*series.y, *series.high)), default=0.0)
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1.08 * most) if most else 1.0)  # a level one keeps off the edge
+
+
+def _plain(axis: Axis) -> None:
+    """Numbers as people write them: powers of ten would be mathematics, which is not drawn in a text."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    least, most = axis.get_view_interval()
+    few = most < 30 * least
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _mark(axes: Axes, line: Mark, lang: str) -> None:
@@ -196,9 +214,13 @@ def _mark(axes: Axes, line: Mark, lang: str) -> None:
     )  # fmt: skip
 
 
-def _legend(axes: Axes, chart: Chart) -> None:
+def _legend(figure: Figure, axes: Axes, chart: Chart) -> None:
+    """Below the picture, where nothing is drawn."""
     if len(chart.series) > 1:
-        box = axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=min(3, len(chart.series)))
+        handles, names = axes.get_legend_handles_labels()
+        box = figure.legend(
+            handles, names, loc="outside lower left", frameon=False, fontsize=8, ncols=min(3, len(chart.series))
+        )
         for text in box.get_texts():
             text.set_color(_INK)
 

@@ -7,8 +7,9 @@ an answer may hold anything. `cli/pages.py` writes it to a file. Pictures are `C
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import groupby
 from typing import Literal
 
 import msgspec
@@ -98,7 +99,7 @@ class Page(msgspec.Struct, frozen=True):
 def html(page: Page, lang: str) -> str:
     """The file. HostError where there is a chart and matplotlib is missing (`charts.require` tells that early)."""
     title = _text(page.title, lang)
-    facts = "".join(f"<dt>{_text(name, lang)}</dt><dd>{_text(value, lang)}</dd>" for name, value in page.facts)
+    facts = "".join(_fact(name, values, lang) for name, values in groupby(page.facts, key=lambda fact: fact[0]))
     sections = "".join(_section(section, lang, at) for at, section in enumerate(page.sections))
     head = (
         f'<!DOCTYPE html>\n<html lang="{"zh-CN" if lang == "zh" else "en"}"><head><meta charset="utf-8">'
@@ -110,6 +111,11 @@ def html(page: Page, lang: str) -> str:
     verdict = _note(page.verdict, lang, "verdict")
     body = f"<body><main><h1>{title}</h1>{verdict}<dl>{facts}</dl>{sections}{foot}</main></body></html>\n"
     return head + body
+
+
+def _fact(name: Text, values: Iterable[tuple[Text, Text]], lang: str) -> str:
+    """A name once, and the values under it."""
+    return f"<dt>{_text(name, lang)}</dt>" + "".join(f"<dd>{_text(value, lang)}</dd>" for _, value in values)
 
 
 def _style() -> str:
@@ -174,7 +180,7 @@ def _pieces(pieces: Sequence[Piece]) -> str:
 
 
 def _sign(state: State) -> str:
-    return f'<span class="sign" aria-hidden="true">{_SIGNS[state]}</span> ' if _SIGNS[state] else ""
+    return f'<span class="sign" aria-hidden="true">{_SIGNS[state]}</span>&nbsp;' if _SIGNS[state] else ""
 
 
 def _text(text: Text, lang: str) -> str:

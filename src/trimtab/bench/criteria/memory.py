@@ -45,8 +45,8 @@ async def judge(run: Inquiry) -> Criterion:
             task.cancel()
     kv = await _kv_left(run)
     measured: dict[str, object] = {
-        "seconds": round(time.perf_counter() - began, 1), "wanted_s": wanted, "requests": asked[0], "failed": asked[1],
-        "kv_usage_after": kv, "bound_mib": run.limits.memory_mib,
+        "seconds": round(time.perf_counter() - began, 1), "wanted_s": wanted, "requests": sum(asked),
+        "failed": asked[1], "kv_usage_after": kv, "bound_mib": run.limits.memory_mib,
     }  # fmt: skip
     if gone:
         why = msg("a process of the server ended meanwhile")

@@ -51,7 +51,8 @@ def as_text(measured: Measured, lang: str) -> str:
     for name, values in rows:
         if values is not None:
             table.add_row(name, *cells(values))
-    console.print(table)
+    if table.rows:
+        console.print(table)
     for line in remarks(measured):
         console.print(Text(line.text(lang)), soft_wrap=True)
     return out.getvalue().rstrip()

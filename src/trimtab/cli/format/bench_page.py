@@ -31,11 +31,11 @@ def page_of(measured: Measured, command: str, version: str) -> Page:
         _verdict(measured, lines[1]),
         _facts(measured, command, version),
         (
-            Section(msg("Figures"), (_percentiles(measured), *(Note(line) for line in lines[2:]))),
+            Section(msg("Figures"), (*_percentiles(measured), *(Note(line) for line in lines[2:]))),
             Section(msg("How latencies are spread"), tuple(_spreads(measured.outcome.rows))),
             Section(msg("Over time"), tuple(_over_time(measured))),
             Section(msg("What failed"), _failures(measured)),
-            Section(msg("Slowest requests"), (_slowest(measured.outcome.rows),)),
+            Section(msg("Slowest requests"), tuple(_slowest(measured.outcome.rows))),
             Section(msg("To know"), tuple(Note(line) for line in remarks(measured))),
         ),
         msg("Trimtab {version}. Times are of the monotonic clock, from sending a request.", version=version),
@@ -75,14 +75,13 @@ def _facts(measured: Measured, command: str, version: str) -> tuple[tuple[Text, 
     return tuple(facts)
 
 
-def _percentiles(measured: Measured) -> Table:
+def _percentiles(measured: Measured) -> list[Table]:
     found = measured.summary
     names = (("TTFT", found.ttft), ("ITL", found.itl), ("TPOT", found.tpot), ("E2E", found.e2e), ("late", found.late))
-    return Table(
-        (msg("ms"), msg("values"), msg("mean"), "p50", "p90", "p95", "p99", msg("most")),
-        tuple((name, f"{values.count:,}", *cells(values)) for name, values in names if values is not None),
-        msg("± is half of the 95% interval, where there are enough values for one"),
-    )
+    rows = tuple((name, f"{values.count:,}", *cells(values)) for name, values in names if values is not None)
+    headings = (msg("ms"), msg("values"), msg("mean"), "p50", "p90", "p95", "p99", msg("most"))
+    caption = msg("± is half of the 95% interval, where there are enough values for one")
+    return [Table(headings, rows, caption)] if rows else []
 
 
 def _spreads(rows: Sequence[Timed]) -> list[Block]:
@@ -168,20 +167,22 @@ def _failures(measured: Measured) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _slowest(rows: Sequence[Timed]) -> Table:
+def _slowest(rows: Sequence[Timed]) -> list[Table]:
     slowest = sorted((r for r in rows if r.e2e_s is not None), key=lambda r: -(r.e2e_s or 0))[:_SLOWEST]
-    return Table(
-        (msg("request"), msg("sent, s"), msg("prompt tokens"), msg("output tokens"), "TTFT", "E2E", msg("trouble")),
-        tuple(
-            (
-                str(row.id),
-                f"{row.sent_s:.2f}",
-                str(row.prompt_tokens),
-                str(row.completion_tokens),
-                f"{1000 * row.ttft_s:.0f}" if row.ttft_s is not None else "-",
-                f"{1000 * (row.e2e_s or 0):.0f}",
-                Cell(row.trouble, "bad") if row.trouble is not None else "-",
-            )
-            for row in slowest
-        ),
+    headings = (
+        msg("request"), msg("sent, s"), msg("prompt tokens"), msg("output tokens"), "TTFT, ms", "E2E, ms",
+        msg("trouble"),
+    )  # fmt: skip
+    told = tuple(
+        (
+            str(row.id),
+            f"{row.sent_s:.2f}",
+            str(row.prompt_tokens),
+            str(row.completion_tokens),
+            f"{1000 * row.ttft_s:.0f}" if row.ttft_s is not None else "-",
+            f"{1000 * (row.e2e_s or 0):.0f}",
+            Cell(row.trouble, "bad") if row.trouble is not None else "-",
+        )
+        for row in slowest
     )
+    return [Table(headings, told)] if told else []

@@ -105,7 +105,7 @@ def _row(name: str, one: Paired) -> tuple[str | Message, ...]:
         f"{100 * one.change.value:+.1f}%",
         f"{100 * low:+.1f}% .. {100 * high:+.1f}%" if low is not None and high is not None else "-",
         f"{one.smaller}/{one.count}",
-        f"{one.p:.3f}" if one.p is not None else "-",
+        "-" if one.p is None else f"{one.p:.3f}" if one.p >= 0.001 else "<0.001",
     )
 
 

@@ -46,8 +46,8 @@ def _pictures(found: Comparison) -> list[Block]:
         ]
         if len(points) < 2:
             continue
-        least, most = (pick(v for point in points for v in point) for pick in (min, max))
-        line = Series(msg("both the same"), (least, most), (least, most), color=2)
+        most = max(value for point in points for value in point)
+        line = Series(msg("both the same"), (0.0, most), (0.0, most), color=2)  # both axes have the same length
         dots = Series(msg("a pair"), tuple(x for x, _ in points), tuple(y for _, y in points), "points", color=0)
         name_x, name_y = msg("A, ms"), msg("B, ms")
         charts.append(Chart(msg("{name} of each pair", name=short), name_x, name_y, (dots, line), height=3.0))

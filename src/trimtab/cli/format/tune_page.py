@@ -107,7 +107,7 @@ def _times(report: Report) -> Section:
         rows.append((str(trial.number), change(trial), *cells, *most))
     headings = (msg("trial"), msg("change"), msg("output tokens/s"), "TTFT p50 ms", "TTFT p99 ms", "TPOT p50 ms",
                 "ITL p99 ms", msg("KV cache %"), msg("preemptions"))  # fmt: skip
-    return Section(msg("What clients saw"), (Table(headings, tuple(rows)),))
+    return Section(msg("What clients saw"), (Table(headings, tuple(rows), prose=True),))
 
 
 def _figure(values: list[float | None], by: float) -> str:

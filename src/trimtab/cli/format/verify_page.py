@@ -45,7 +45,7 @@ def _criteria(outcome: Verification) -> list[Block]:
             first = at == 0
             rows.append(
                 (c.name if first else "", Cell(verdict_of(c), _STATES[c.verdict]) if first else "",
-                 f"{c.seconds:.1f} s" if first else "", line)
+                 f"{c.seconds:.1f}\u00a0s" if first else "", line)
             )  # fmt: skip
     headings = (msg("criterion"), msg("verdict"), msg("time"), msg("evidence"))
     return [Table(headings, tuple(rows), prose=True)]
@@ -72,7 +72,7 @@ def _charts(c: Criterion, outcome: Verification) -> list[Chart]:
         "gaps alone": (msg("Gaps of the short streams"), msg("percentile"), msg("ms")),
     }
     for name, points in c.series.items():
-        if name not in titles or not points:
+        if name not in titles or len(points) < 2:
             continue
         title, x_name, y_name = titles[name]
         x, y = tuple(zip(*points, strict=True))
