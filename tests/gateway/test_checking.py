@@ -100,7 +100,6 @@ def test_a_certificate_with_another_key_is_found(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("tls_certificate: PIPE\ntls_key: PIPE\n", "is a pipe or a device"),
-        ("access_log: PIPE\n", "nobody reads the pipe"),
         ("models: {m: {targets: [{back_end: b}]}}\n", "is a pipe or a device"),
     ],
 )
@@ -111,7 +110,7 @@ def test_a_pipe_is_told_and_not_waited_for(tmp_path: Path, text: str, told: str)
     first = found(
         (f"back_ends:\n  b: {{url: http://127.0.0.1:9{key}}}\nlisten: 127.0.0.1:0\n{text}").replace("PIPE", pipe)
     )
-    assert [str(f.message).replace(pipe, "") for f in first] == [" " + told if told.startswith("is") else f"{told} "]
+    assert [str(f.message) for f in first] == [f"{pipe} {told}"]
 
 
 def test_a_fall_back_without_an_entry_is_a_warning() -> None:

@@ -1,7 +1,9 @@
 """What the gateway tells about itself: metrics, readiness, the access log, request ids."""
 
 import json
+import os
 import re
+import select
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -133,6 +135,22 @@ def test_the_access_log_holds_a_line_a_request(shared: Shared) -> None:
     )  # fmt: skip
     assert (good["key"], good["prompt_tokens"], good["peer"]) == ("environment", 7, "127.0.0.1")
     assert "sk-planted" not in shared.log.read_text()
+
+
+def test_a_pipe_that_nobody_reads_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with gateway(tmp_path, config("http://127.0.0.1:9")) as running:
+        (tmp_path / "gateway.yaml").write_text(config("http://127.0.0.1:9", f"access_log: {pipe}\n"))
+        running.child.send_signal(signal.SIGHUP)
+        running.said("not reloaded: the access log .* cannot be written: No such device")
+        assert running.ask("GET", "/healthz")[0] == 200
+        with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+            running.child.send_signal(signal.SIGHUP)
+            running.said("reloaded: 1 models")
+            assert running.ask("GET", "/v1/models", headers={"Authorization": "Bearer no"})[0] == 401
+            assert select.select([reader], [], [], 20)[0]
+            assert json.loads(reader.readline())["status"] == 401
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from trimtab.gateway.usage import Record
 from trimtab.messages import Message, msg
 
 EVERY_S = 0.5
+LAST_S = 5.0
 MOST = 100_000  # lines that wait for a disk; more are dropped and counted
 
 
@@ -41,7 +42,7 @@ class AccessLog:
             self._fd = self._opened()
         except OSError as error:
             what = msg("the access log {file} cannot be written: {reason}", file=file, reason=error.strerror)
-            raise HostError(what, hint=msg("trimtab gateway check says what is wrong with it.")) from error
+            raise HostError(what, hint=msg("Mend its path, owner or mode; a pipe needs a reader before.")) from error
         self._reopen = self._failing = False
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
@@ -59,10 +60,10 @@ class AccessLog:
         self._reopen = True
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left; whoever does not take it is waited for LAST_S."""
         self._end.set()
-        self._thread.join()
-        if self.file != "-":
+        self._thread.join(LAST_S)
+        if self.file != "-" and not self._thread.is_alive():
             os.close(self._fd)
 
     def _opened(self) -> int:

@@ -222,14 +222,6 @@ def _no_file(file: str) -> tuple[Message, Message, bool] | None:
 
 def _writable(place: Place, file: Path) -> Iterator[Fault]:
     target = file if file.exists() else file.parent
-    if file.is_fifo():
-        try:
-            os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                what = msg("nobody reads the pipe {file}", file=file)
-                yield place, what, msg("Start its reader before the gateway, or name a file."), True
-                return
     if not os.access(target, os.W_OK) or file.is_dir():
         what = msg("{file} cannot be written", file=file)
         yield place, what, msg("Make its directory, or mend its owner or mode."), True

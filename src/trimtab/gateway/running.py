@@ -300,6 +300,7 @@ class Serving:
 
     def _use(self, found: Found) -> None:
         config, self._stored = found.config, found.stored
+        self._log_to(config.access_log)  # first: where it cannot be opened nothing else changes
         former, self._local = self._local, found.local
         whole = with_local(config, self._local)
         keys = found.keys | {s.name: s.key for s in self._local if s.name not in config.back_ends}
@@ -312,7 +313,6 @@ class Serving:
         if self._tls is not None and config.tls_certificate is not None:
             renew(self._tls, config)
         self.front.before = Edge(config.trusted_proxies, config.cors) if config.trusted_proxies or config.cors else None
-        self._log_to(config.access_log)
         self._trace_to(config.otlp)
         self.config = self.operations.config = config
         bounds = self._bounds
