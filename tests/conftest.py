@@ -98,6 +98,7 @@ def demo_server(cpu_engine: Engine, demo_model: Path, tmp_path_factory: pytest.T
     argv = [*vllm_argv(cpu_engine), "serve", str(demo_model), "--served-model-name", "demo", "--enforce-eager"]
     argv += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", str(length)]
     quiet = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+    quiet["VLLM_ENABLE_RESPONSES_API_STORE"] = "1"
     with log.open("wb") as out:
         child = subprocess.Popen(
             argv,
