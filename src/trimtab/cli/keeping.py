@@ -162,7 +162,7 @@ def recall(name: str) -> Recovered | None:
     registry.require_readable(state, name)
     record = registry.read(state, name)
     home = registry.directory(state, name)
-    memo = _last_memo(name, home) if record is not None else None
+    memo = last_memo(name, home) if record is not None else None
     if record is None or (memo is None and not record.argv):  # claimed, and never launched
         return None
     if memo is None:
@@ -200,7 +200,7 @@ def _require_model(name: str, command: LaunchCommand, directory: Path) -> None:
         )
 
 
-def _last_memo(name: str, directory: Path) -> Memo | None:
+def last_memo(name: str, directory: Path) -> Memo | None:
     """The last launch with the steps after it; None where there was none."""
     launch: Mapping[str, Any] | None = None
     for entry in read_journal(directory):

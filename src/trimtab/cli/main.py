@@ -42,6 +42,7 @@ VERBS: dict[str, str] = {
     "doctor": "trimtab.cli.doctor:run",
     "gateway": "trimtab.cli.gateway:app",
     "keys": "trimtab.cli.keys:app",
+    "connect": "trimtab.cli.connect:run",
 }
 
 BARE = {"--self-heal": "--self-heal=on"}  # options that may stand without a value, which Typer does not know

@@ -304,3 +304,23 @@ Baselines = Annotated[
     list[Path] | None,
     typer.Option("--against", help="A saved report to compare with; several make the spread wider. May be repeated."),
 ]
+ClientName = Annotated[
+    str | None, typer.Argument(metavar="[CLIENT]", help="A client program; without one, all that Trimtab knows.")
+]
+ConnectUrl = Annotated[
+    str | None, typer.Option("--url", help="The server, with or without /v1; default: the one that runs on this host.")
+]
+KeyVariable = Annotated[
+    str, typer.Option("--key-env", metavar="NAME", help="The variable in which the client finds the key.")
+]
+SmallModel = Annotated[
+    str | None,
+    typer.Option("--small-model", help="Model id for small tasks, where a client has one; default: --model."),
+]
+ConnectWrite = Annotated[bool, typer.Option("--write", help="Write the client's configuration; --undo takes it back.")]
+ConnectPrint = Annotated[bool, typer.Option("--print", help="Print what to paste, and nothing else.")]
+ConnectUndo = Annotated[bool, typer.Option("--undo", help="Put the client's files back as they were.")]
+ConnectCheck = Annotated[bool, typer.Option("--check", help="Say what is wrong in the client's configuration.")]
+WriteKey = Annotated[
+    bool, typer.Option("--write-key", help="Write the key itself into the client's file, not its variable's name.")
+]

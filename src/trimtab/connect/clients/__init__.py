@@ -1,0 +1,1 @@
+"""One file a client program; `connect/registry.py` lists them."""

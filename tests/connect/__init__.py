@@ -1,0 +1,1 @@
+"""Tests of client programs' configuration."""
