@@ -13,8 +13,11 @@ from trimtab.cli.settings import lang
 from trimtab.gateway.admission import Key, hash_of
 from trimtab.gateway.config import Config
 from trimtab.gateway.running import Part, Serving, run, say
+from trimtab.gateway.seat import Lodger, Seat
+from trimtab.gateway.secret import Secret
 from trimtab.gateway.setup import Setup, listening_on, load
 from trimtab.gateway.store.database import open_store
+from trimtab.gateway.store.logins import make_link
 from trimtab.gateway.workers import Place, supervise
 
 KEY_VARIABLE, ADMIN_VARIABLE = "TRIMTAB_GATEWAY_KEY", "TRIMTAB_ADMIN_KEY"
@@ -27,11 +30,12 @@ def start(setup: Setup, workers: int) -> int:
     sockets = listening_on(config, shared=workers)
     host, port = sockets[0].getsockname()[:2]
     scheme = "https" if config.tls_certificate else "http"
-    open_store(config.store, setup.default_store).close()  # made and upgraded once, before there are workers
-    told = shown.serving(f"{scheme}://{host}:{port}", sorted(config.models), workers, lang())
+    link = _link(config, setup)
+    told = shown.serving(f"{scheme}://{host}:{port}", sorted(config.models), workers, lang(), link)
     lifeline = os.environ.pop(LIFELINE_VARIABLE, None)
     if workers == 1 and lifeline is None:
-        run(lambda: Serving(setup, config, say, _first_keys()), sockets[0], lambda: print(told, flush=True))
+        served = lambda: Serving(setup, config, say, _first_keys(), console=_console)  # noqa: E731
+        run(served, sockets[0], lambda: print(told, flush=True))
         return 0
     numbers = Path(tempfile.mkdtemp(prefix="trimtab-gateway-"))
     try:
@@ -46,8 +50,23 @@ def start(setup: Setup, workers: int) -> int:
 
 def _work(setup: Setup, config: Config, place: Place, numbers: Path) -> None:
     part = Part(place.number, numbers)
-    served = lambda: Serving(setup, config, say, _first_keys(), part)  # noqa: E731
+    served = lambda: Serving(setup, config, say, _first_keys(), part, _console)  # noqa: E731
     run(served, place.listening, place.ready, place.parent, place.alive)
+
+
+def _console(seat: Seat) -> Lodger:
+    from trimtab.console.app import Console  # brings templates and pages, which no request of a model needs
+
+    return Console(seat)
+
+
+def _link(config: Config, setup: Setup) -> Secret | None:
+    """The secret of a link that opens the console once. The store is made and upgraded here, before the workers."""
+    store = open_store(config.store, setup.default_store)
+    try:
+        return make_link(store) if config.admin and config.console else None
+    finally:
+        store.close()
 
 
 def _first_keys() -> Iterator[tuple[bytes, Key]]:

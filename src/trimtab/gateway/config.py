@@ -116,6 +116,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     access_log: Annotated[str | None, Meta(description='A file for a line a request, or "-" for stdout.')] = None
     metrics: Annotated[bool, Meta(description="Whether /metrics is served.")] = True
     admin: Annotated[bool, Meta(description="Whether the admin API is served under /admin.")] = True
+    console: Annotated[bool, Meta(description="Whether the console is served under /console.")] = True
     otlp: Annotated[str | None, Meta(description="Where OpenTelemetry traces go, e.g. http://host:4318.")] = None
 
 

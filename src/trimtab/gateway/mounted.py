@@ -16,6 +16,24 @@ Application = Callable[
 ]
 
 
+class Late:
+    """An application that its first request loads, in a thread: who never asks for it pays nothing."""
+
+    def __init__(self, load: Callable[[], Application]) -> None:
+        self._load = load
+        self._loaded: Application | None = None
+        self._loading = asyncio.Lock()
+
+    async def __call__(
+        self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
+    ) -> None:
+        if self._loaded is None:
+            async with self._loading:
+                if self._loaded is None:
+                    self._loaded = await asyncio.to_thread(self._load)
+        await self._loaded(scope, receive, send)
+
+
 class Mounted:
     """The application beside the hot path."""
 

@@ -1,4 +1,4 @@
-"""What the gateway answers about itself: /metrics, /readyz, and /admin handed on; whatever else is no path of it."""
+"""What the gateway answers about itself: /metrics, /readyz; /admin and /console are handed on, all else is no path."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class Readiness(msgspec.Struct):
 
 
 class Operations:
-    """Mounted beside the hot path. `admin` is None where the configuration turns it off."""
+    """Mounted beside the hot path. `admin` and `console` are None where the configuration turns them off."""
 
-    def __init__(self, front: Front, metrics: Metrics, config: Config, admin: Mounted | None) -> None:
-        self._front, self._metrics, self._admin = front, metrics, admin
+    def __init__(
+        self, front: Front, metrics: Metrics, config: Config, admin: Mounted | None, console: Mounted | None = None
+    ) -> None:
+        self._front, self._metrics, self._admin, self._console = front, metrics, admin, console
         self.config = config
         self.draining = False
 
@@ -42,6 +44,8 @@ class Operations:
             client.whole(200 if found.status == "ready" else 503, msgspec.json.encode(found))
         elif self._admin is not None and (path == b"/admin" or path.startswith(b"/admin/")):
             return self._admin(request, client)
+        elif self._console is not None and (path == b"/console" or path.startswith(b"/console/")):
+            return self._console(request, client)
         else:
             nothing_mounted(request, client)
         return None

@@ -36,6 +36,7 @@ from trimtab.gateway.operations import Operations
 from trimtab.gateway.provider_keys import StoredKeys, secrets_of
 from trimtab.gateway.request import Answering, Refused, Request
 from trimtab.gateway.routes import Routes
+from trimtab.gateway.seat import Invite, Lodged, seat_of
 from trimtab.gateway.secret import Secret
 from trimtab.gateway.setup import Setup, load, renew, tls_of
 from trimtab.gateway.store.database import open_store
@@ -84,6 +85,7 @@ class Serving:
         say: Say,
         more_keys: Iterable[tuple[bytes, Key]] = (),
         part: Part | None = None,
+        console: Invite | None = None,
     ) -> None:
         """HostError when the store cannot be reached, UsageError or HostError when a back end's key is not there."""
         self._setup, self._say = setup, say
@@ -102,7 +104,12 @@ class Serving:
         self.front = Front(keys, self.fleet.routes, self._ended)
         self._part = part
         self._admin: Admin | None = None
-        self.operations = Operations(self.front, self.metrics, config, self._administer if config.admin else None)
+        seat = seat_of(setup, self.front, lambda: self.config, self._states)
+        self._console = Lodged(console, seat) if console is not None and config.admin and config.console else None
+        self.operations = Operations(
+            self.front, self.metrics, config, self._administer if config.admin else None,
+            self._console.mounted if self._console is not None else None,
+        )  # fmt: skip
         self.front.mounted, self.front.refused = self.operations, self._refused
         self._bounds = ClientBounds()
         self._tls = tls_of(config)
@@ -144,6 +151,8 @@ class Serving:
             self.metrics.write()
             if self._admin is not None:
                 self._admin.close()
+            if self._console is not None:
+                self._console.close()
             if self._access is not None:
                 self._access.close()
             if self._traces is not None:

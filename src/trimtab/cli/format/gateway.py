@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from trimtab.gateway.findings import Finding
+from trimtab.gateway.secret import Secret
 from trimtab.messages import Message, msg
 
 SCHEMA = "trimtab.gateway-check/1"
@@ -36,12 +37,16 @@ def findings_json(file: Path, findings: Sequence[Finding]) -> str:
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
 
 
-def serving(url: str, models: Sequence[str], workers: int, lang: str) -> str:
-    """Where the gateway serves, and what."""
+def serving(url: str, models: Sequence[str], workers: int, lang: str, link: Secret | None = None) -> str:
+    """Where the gateway serves, and what; `link`: what opens its console once, where it has one."""
     none = msg("those that back ends list, told once they do").text(lang)
     rows = [
         (msg("base URL"), f"{url}/v1"),
         (msg("models"), ", ".join(models) or none),
         (msg("workers"), str(workers)),
     ]
+    if link is not None:
+        rows.append(
+            (msg("console (a link for one login, within the hour)"), f"{url}/console/login?link={link.reveal()}")
+        )
     return "\n".join(f"  {name.text(lang)}: {value}" for name, value in rows)

@@ -17,7 +17,7 @@ from trimtab.errors import HostError, UsageError
 from trimtab.gateway.store.tables import clock
 from trimtab.messages import msg
 
-HEAD = "0001"  # the newest migration
+HEAD = "0002"  # the newest migration
 BUSY_S = 5.0  # that one transaction waits for another
 CONNECT_S = 3
 STATEMENT_MS = 5000

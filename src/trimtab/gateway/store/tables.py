@@ -6,7 +6,20 @@ who has seen version n has seen all that was written before, and asks next for t
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
 
 from trimtab.gateway.tally import CLASSES, SUMS
 
@@ -110,4 +123,23 @@ providers = Table(
     Column("sealed", Text, nullable=False),  # a Fernet token
     Column("created", Float, nullable=False),
     Column("version", BigInteger, nullable=False),
+)
+
+logins = Table(
+    "logins",
+    metadata,
+    Column("hash", LargeBinary(32), primary_key=True),  # SHA-256 of what the browser holds, which is kept nowhere
+    Column("key_id", String(16), nullable=False),  # the admin key that opened it; empty of one-time links
+    Column("once", Boolean, nullable=False),  # a link, which a login takes the place of
+    Column("expires", Float, nullable=False),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("at", Float, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("about", Text, nullable=False),
 )
