@@ -23,7 +23,7 @@ def test_a_client_is_whole(name: str) -> None:
     assert found.version in row
     assert f"\n## {name}\n" in docs
     assert (found.edits is None) == (found.read is None)
-    assert bool(found.needed_tokens) == (f"{found.needed_tokens:,}" in row)
+    assert row.endswith(f"| {found.needed_tokens:,} |" if found.needed_tokens else "| |")
 
 
 @pytest.mark.parametrize("name", CLIENTS)

@@ -11,7 +11,12 @@ from trimtab.messages import msg
 
 # One line a client: its name on the command line and the module that declares it.
 CLIENTS: dict[str, str] = {
+    "curl": "curl",
+    "openai-python": "openai_python",
     "codex": "codex",
+    "claude-code": "claude_code",
+    "opencode": "opencode",
+    "qwen-code": "qwen_code",
 }
 
 

@@ -54,6 +54,11 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
         return self.key if self.write_key else ""
 
 
+def without_key(connection: Connection) -> Connection:
+    """The same where it is shown, or pasted: the key stays out."""
+    return msgspec.structs.replace(connection, key="", write_key=False)
+
+
 class Surroundings(msgspec.Struct, frozen=True):
     """Where a client runs: its environment, the user's home, the directory that it is started in."""
 
