@@ -61,7 +61,7 @@ def run(argv: Sequence[str]) -> int:
         require_language(argv)
         words, rest = split(argv)
         words = [BARE.get(word, word) for word in without_language(words)]
-        command = _command(words)
+        command = command_tree(words)
         defaults = config_defaults()
         with interrupted_by_signals():
             result = command.main(
@@ -141,7 +141,7 @@ def without_language(words: Sequence[str]) -> list[str]:
     return kept
 
 
-def _command(argv: Sequence[str]) -> Any:
+def command_tree(argv: Sequence[str]) -> Any:
     """The Typer command tree, holding only the verb that `argv` names, or all of them when it names none."""
     asked = next((word for word in argv if word in VERBS), None)
     app = typer.Typer(
