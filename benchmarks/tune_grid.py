@@ -30,6 +30,7 @@ from typing import Any
 import msgspec
 import psutil
 
+from trimtab.bench.tuning.objective import Round
 from trimtab.bench.tuning.policy import Next, Result, another_round, search
 from trimtab.bench.tuning.space import Knob, Point, Space
 from trimtab.cli.launch import Wanted, launch_of
@@ -37,7 +38,6 @@ from trimtab.cli.notes import Notes
 from trimtab.cli.subject import resolve_subject
 from trimtab.cli.tune import Asked, Tuning
 from trimtab.cli.up import LOOPBACK, Place
-from trimtab.messages import Message
 from trimtab.supervisor.stopping import stop_on_signals
 
 ROWS = Path(__file__).with_name("data") / "tune_grid.jsonl"
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--lock", type=Path)
     parser.add_argument("--hold", type=float, default=1.0, help="seconds after which the lock is given away")
     parser.add_argument("--rows", type=Path, default=ROWS)
-    parser.add_argument("--backwards", action="store_true", help="from the last point: for a second run beside it")
+    parser.add_argument("--begin", type=int, default=0, help="which point of the order: for a second run beside it")
     told = parser.parse_args()
     if told.make:
         make(told.like, told.make)
@@ -96,7 +96,7 @@ def measure(told: argparse.Namespace) -> None:
     space = tuning.knobs.space
     points = list(itertools.product(*(range(len(knob.values)) for knob in space.knobs)))
     random.Random(SEED).shuffle(points)
-    points = points[::-1] if told.backwards else points
+    points = points[told.begin :] + points[: told.begin]
     while True:
         with locked(told.lock):
             began = time.monotonic()
@@ -117,14 +117,13 @@ def measured(tuning: Tuning, space: Space, point: Point) -> dict[str, Any]:
     """A row: every round's rate, and what it took of the CPU, which hardly depends on who else uses the machine."""
     spent: list[float] = []
 
-    def tell(line: Message) -> None:
-        print(line, flush=True)
+    def more(rounds: Sequence[Round]) -> bool:
         spent.append(cpu_s())
+        return len(rounds) <= ROUNDS
 
-    tuning.tell = tell
     step = Next(point, space.start, None)
     seen = tuning.foresee(step, ())
-    came = tuning.start(step, seen, 1, lambda rounds: len(rounds) <= ROUNDS, 900.0)
+    came = tuning.start(step, seen, 1, more, 900.0)
     took = [b - a for a, b in itertools.pairwise(spent[1:])]
     return {
         "point": point, "flags": space.flags(point), "kind": came.kind, "ready_s": came.ready_s, "took_s": came.took_s,
