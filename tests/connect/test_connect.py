@@ -14,16 +14,28 @@ from trimtab.connect.registry import clients
 from trimtab.connect.values import Connection, Surroundings
 
 WRITTEN = [client for client in clients() if client.edits is not None]
+VARIABLES = ("TRIMTAB_API_KEY", "OPENAI_API_KEY")  # Cline knows the latter alone
 NAMES = pytest.mark.parametrize("client", WRITTEN, ids=lambda client: client.name)
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "OPENCODE_CONFIG", "QWEN_HOME", "HTTP_PROXY"):
+    for name in (
+        "CODEX_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "XDG_CONFIG_HOME",
+        "OPENCODE_CONFIG",
+        "QWEN_HOME",
+        "HTTP_PROXY",
+        "CLINE_DIR",
+        "CLINE_DATA_DIR",
+        "CONTINUE_GLOBAL_DIR",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("TRIMTAB_API_KEY", KEY)
+    for name in VARIABLES:
+        monkeypatch.setenv(name, KEY)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -71,7 +83,8 @@ def test_the_key_is_written_only_when_told(
     assert run(["connect", client.name, "--url", server, "--write", "--write-key"]) == 0
     assert KEY not in capsys.readouterr().out
     assert any(KEY.encode() in data for data in everything(home).values())
-    monkeypatch.delenv("TRIMTAB_API_KEY")
+    for name in VARIABLES:
+        monkeypatch.delenv(name)
     assert run(["connect", client.name, "--check", "--url", server, "--key", KEY]) == 0
 
 
@@ -79,7 +92,8 @@ def test_the_key_is_written_only_when_told(
 def test_a_server_without_key_needs_no_variable(
     client: Client, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("TRIMTAB_API_KEY")
+    for name in VARIABLES:
+        monkeypatch.delenv(name)
     with serving(key="") as root:
         assert run(["connect", client.name, "--url", root, "--write"]) == 0
         assert check(client, root, capsys) == {}
@@ -237,3 +251,24 @@ def test_clients_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(client.name in listed for client in WRITTEN)
     assert run(["connect", "--json"]) == 0
     assert {one["name"] for one in json.loads(capsys.readouterr().out)["clients"]} >= {c.name for c in WRITTEN}
+
+
+def test_an_mcp_server_at_the_models_port_is_told(home: Path, server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cline = next(client for client in WRITTEN if client.name == "cline")
+    assert run(["connect", "cline", "--write", "--url", server]) == 0
+    entered = {"mcpServers": {"wrong": {"url": f"{server}/v1"}, "right": {"url": "http://127.0.0.1:9"}, "other": 1}}
+    files(cline, home)[0].with_name("cline_mcp_settings.json").write_text(json.dumps(entered))
+    found = check(cline, server, capsys)
+    assert set(found) == {"CON006"}
+    assert "wrong" in found["CON006"]
+
+
+def test_yaml_of_the_user_keeps_comments_and_order(home: Path, server: str) -> None:
+    file = home / ".continue" / "config.yaml"
+    file.parent.mkdir()
+    mine = "# mine\nname: Own\nversion: 1.0.0\nschema: v1\nmodels:\n  - name: other  # keep\n    provider: ollama\n"
+    file.write_text(mine)
+    assert run(["connect", "continue", "--write", "--url", server]) == 0
+    assert file.read_text().startswith(mine)
+    assert run(["connect", "continue", "--undo"]) == 0
+    assert file.read_text() == mine

@@ -17,6 +17,8 @@ CLIENTS: dict[str, str] = {
     "claude-code": "claude_code",
     "opencode": "opencode",
     "qwen-code": "qwen_code",
+    "cline": "cline",
+    "continue": "continue_",
 }
 
 
