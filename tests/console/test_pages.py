@@ -129,3 +129,56 @@ def test_a_theme_is_remembered(browser: Browser, theme: str) -> None:
     browser.get(f"/console?theme={theme}")
     assert f'data-theme="{theme}"' in browser.get("/console/keys").text
     assert f'data-theme="{theme}"' in browser.get("/console?theme=pink").text
+
+
+def test_a_model_leads_to_its_replicas_and_fall_backs(browser: Browser) -> None:
+    found = {m["name"]: m for m in json.loads(browser.get("/console/models?format=json").text)["models"]}
+    assert [r["back_end"] for r in found["m"]["replicas"]] == ["b"]
+    assert [f["model"] for f in found[XSS]["fall_back"]] == ["m"]
+    assert {"/chat/completions", "/messages"} <= set(found["m"]["endpoints"])
+
+
+def test_chat_asks_the_gateway_under_a_key_of_its_own(running: Gateway, browser: Browser) -> None:
+    assert "<option selected>m</option>" in browser.get("/console/chat?model=m").text
+    texts: list[str] = []
+    for _ in range(3):
+        answer = browser.send("/console/chat?format=json", {"action": "key"})
+        assert answer.status == 201
+        texts.append(json.loads(answer.text)["key"])
+
+    def chat(text: str, path: str = "/v1/chat/completions") -> int:
+        return running.ask("POST", path, CHAT, {"Authorization": f"Bearer {text}"})[0]
+
+    until(lambda: chat(texts[2]) == 200, "the new text works")
+    assert [chat(text) for text in texts] == [401, 200, 200]
+    assert chat(texts[2], "/v1/embeddings") == 403
+    keys = json.loads(browser.get("/console/keys?format=json&all=1").text)["keys"]
+    assert len([key for key in keys if key["tags"] == {"console": "chat"}]) == 1
+    assert browser.send("/console/chat?format=json", {"action": "key", "form_secret": ""}).status == 403
+
+
+def test_usage_by_day_model_and_key_and_as_csv(running: Gateway, browser: Browser) -> None:
+    made = browser.send("/console/keys", {"action": "create", "label": "=HYPERLINK(1)"}).text
+    text = re.search(r'value="(tt-[\w-]+)"', made)[1]  # type: ignore[index]
+    until(lambda: running.ask("POST", "/v1/chat/completions", CHAT, {"x-api-key": text, "Authorization": ""})[0] == 200,
+          "the key works")  # fmt: skip
+
+    def counted() -> bool:
+        rows = json.loads(browser.get("/console/usage?format=json&days=1").text)["by_key"]
+        return any(row["label"] == "=HYPERLINK(1)" for row in rows)
+
+    until(counted, "usage is kept")
+    page = browser.get("/console/usage?days=7")
+    assert "=HYPERLINK(1)" in page.text
+    assert '<svg class="chart"' in page.text
+    table = browser.get("/console/usage?days=7&format=csv")
+    assert table.headers["content-type"].startswith("text/csv")
+    head, *rows = table.text.splitlines()
+    assert head.startswith("day,key,label,model,requests")
+    assert any(",'=HYPERLINK(1),m,1,0,7,2," in row for row in rows)
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "31", "ten", "<script>", "9" * 50])
+def test_a_span_that_is_none_is_told(browser: Browser, days: str) -> None:
+    answer = browser.get(f"/console/usage?days={days}")
+    assert (answer.status, 'role="alert"' in answer.text, "<script>" in answer.text) == (400, True, False)

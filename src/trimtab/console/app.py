@@ -78,6 +78,10 @@ class Console:
             if request.method == "POST" and not _is_ours(request, login, form):
                 return _forged(request)
             asked = Asked(dict(request.query_params), form, rendering.lang_of(request), time.time(), who)
+            if page.csv is not None and asked.query.get("format") == "csv":
+                written = page.csv
+                text = await self._asked(lambda store: written(self._house(store, request), asked))
+                return rendering.as_csv(text, page.path.rpartition("/")[2])
             shown = await self._asked(lambda store: self._made(page, self._house(store, request), asked))
             return _answered(request, page, shown, gate.form_secret(login))
 
@@ -86,7 +90,8 @@ class Console:
     def _made(self, page: Page, house: House, asked: Asked) -> Shown:
         if asked.form and page.act is not None:
             return page.act(house, asked)
-        return Shown(page.show(house, asked))
+        found = page.show(house, asked)
+        return found if isinstance(found, Shown) else Shown(found)
 
     def _house(self, store: Store, request: Request) -> House:
         seat = self._seat
@@ -189,8 +194,6 @@ def _keep(answer: Response, request: Request, name: str, value: str, *, tls: boo
 def _answered(request: Request, page: Page, shown: Shown, secret: str) -> Response:
     if rendering.wants_json(request):
         return rendering.as_json(shown.page, shown.status)
-    if page.csv is not None and request.query_params.get("format") == "csv":
-        return rendering.as_csv(page.csv(shown.page), page.template.removesuffix(".html"))
     lang = rendering.lang_of(request)
     values = {
         "page": shown.page, "title": page.title.text(lang), "form_secret": secret,

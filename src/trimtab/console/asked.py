@@ -49,11 +49,11 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One address under /console: `act` answers its forms, `csv` writes its record as a table."""
+    """One address under /console: `show` may give a status too (Shown), `act` answers forms, `csv` writes a table."""
 
     path: str
     title: Message
     template: str
     show: Callable[[House, Asked], msgspec.Struct]
     act: Callable[[House, Asked], Shown] | None = None
-    csv: Callable[[msgspec.Struct], str] | None = None
+    csv: Callable[[House, Asked], str] | None = None

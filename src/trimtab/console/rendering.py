@@ -29,7 +29,13 @@ HEADERS = {
 }
 THEMES = ("auto", "light", "dark")
 LANG_COOKIE, THEME_COOKIE = "trimtab_lang", "trimtab_theme"
-STATIC = {"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8"}
+_SCRIPT = "text/javascript; charset=utf-8"
+STATIC = {
+    "icon.svg": "image/svg+xml",
+    "console.css": "text/css; charset=utf-8",
+    "console.js": _SCRIPT,
+    "chat.js": _SCRIPT,
+}
 
 
 def _source(name: str) -> str:
