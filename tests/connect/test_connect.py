@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from trimtab.cli.main import run
 from trimtab.connect.client import Client
 from trimtab.connect.registry import clients
 from trimtab.connect.values import Connection, Surroundings
+from trimtab.engine.registry import ServerRecord
+from trimtab.supervisor import registry
+from trimtab.supervisor.process import boot_id, started_at
+from trimtab.supervisor.states import State
 
 WRITTEN = [client for client in clients() if client.edits is not None]
 VARIABLES = ("TRIMTAB_API_KEY", "OPENAI_API_KEY")  # Cline knows the latter alone
@@ -272,3 +277,30 @@ def test_yaml_of_the_user_keeps_comments_and_order(home: Path, server: str) -> N
     assert file.read_text().startswith(mine)
     assert run(["connect", "continue", "--undo"]) == 0
     assert file.read_text() == mine
+
+
+def test_what_a_client_changes_by_itself_does_not_stop_an_undo(home: Path, server: str) -> None:
+    cline = next(client for client in WRITTEN if client.name == "cline")
+    assert run(["connect", "cline", "--write", "--url", server]) == 0
+    file = files(cline, home)[0]
+    settings = json.loads(file.read_text())
+    settings["providers"]["openai-compatible"]["updatedAt"] = "2030-01-01T00:00:00.000Z"
+    file.write_text(json.dumps({**settings, "theme": "mine"}))
+    assert run(["connect", "cline", "--undo"]) == 0
+    assert json.loads(file.read_text()) == {"theme": "mine"}
+
+
+def test_the_server_of_this_host_is_taken_by_itself(
+    home: Path, server: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRIMTAB_API_KEY")
+    port = int(server.rsplit(":", 1)[1])
+    record = ServerRecord(
+        name="one", state=State.READY, pid=os.getpid(), pid_started=started_at(os.getpid()) or 0.0, boot=boot_id(),
+        host="127.0.0.1", port=port, base_url=f"{server}/v1", models=(MODEL,), api_key=KEY, ready_after_s=1.0,
+    )  # fmt: skip
+    registry.write(home / "state" / "trimtab", record)
+    assert run(["connect", "codex", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["base_url"], told["model"], told["context_tokens"]) == (f"{server}/v1", MODEL, CONTEXT)
+    assert KEY not in json.dumps(told)

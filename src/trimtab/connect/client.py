@@ -18,11 +18,15 @@ MOST_BYTES = 32 << 20
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One value in a document; `value` ABSENT takes it away. `secret`: it is shown as three stars."""
+    """One value in a document; `value` ABSENT takes it away. `secret`: it is shown as three stars.
+
+    `theirs`: the client goes on changing it by itself, so that an undo minds no other value there.
+    """
 
     path: Steps
     value: object
     secret: bool = False
+    theirs: bool = False
 
 
 class FileEdit(msgspec.Struct, frozen=True):

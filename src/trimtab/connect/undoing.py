@@ -28,6 +28,7 @@ class Reversal(msgspec.Struct, frozen=True):
     after: Any = None
     was: bool = True
     is_set: bool = True
+    theirs: bool = False  # the client changes it by itself
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -133,7 +134,7 @@ def _taken_back(now: bytes, written: Written, store: Path) -> bytes:
 
 
 def _stands(found: object, one: Reversal) -> bool:
-    return found == one.after if one.is_set else found is ABSENT
+    return one.theirs or (found == one.after if one.is_set else found is ABSENT)
 
 
 def _changed(written: Written, reason: object, store: Path) -> UsageError:

@@ -56,7 +56,7 @@ def _planned(edit: FileEdit) -> Planned:
 
 def _reversal(change: Change, old: object) -> Reversal:
     was, is_set = old is not ABSENT, change.value is not ABSENT
-    return Reversal(change.path, old if was else None, change.value if is_set else None, was, is_set)
+    return Reversal(change.path, old if was else None, change.value if is_set else None, was, is_set, change.theirs)
 
 
 def _apply(document: Document, path: Steps, value: object, file: Path) -> None:

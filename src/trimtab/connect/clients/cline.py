@@ -45,7 +45,7 @@ def edits(connection: Connection, around: Surroundings) -> tuple[FileEdit, ...]:
         (*entry, "updatedAt"): datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         (*entry, "tokenSource"): "manual",
     }
-    changes = [Change(p, v) for p, v in frame.items() if document is None or document.get(p) is ABSENT]
+    changes = [Change(p, v, theirs=True) for p, v in frame.items() if document is None or document.get(p) is ABSENT]
     changes += [
         Change(CHOSEN, PROVIDER),
         Change((*BLOCK, "provider"), PROVIDER),
