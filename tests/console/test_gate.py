@@ -123,6 +123,12 @@ def test_only_the_static_files_are_served(visitor: Browser, name: str) -> None:
     assert visitor.get("/console/static/console.css").headers["content-type"].startswith("text/css")
 
 
+def test_static_files_have_addresses_that_change_with_them(visitor: Browser) -> None:
+    found = re.findall(r'(?:src|href)="(/console/static/[^"]*)"', visitor.get("/console/login").text)
+    assert len(found) == 3
+    assert all(re.search(r"\?v=[0-9a-f]{12}$", address) and visitor.get(address).status == 200 for address in found)
+
+
 def test_a_method_that_is_none_is_405(browser: Browser) -> None:
     assert browser.send("/console", {}).status == 405
 

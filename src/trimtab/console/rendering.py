@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
+from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
@@ -48,6 +50,12 @@ _environment = Environment(
 )  # fmt: skip
 
 
+@cache
+def address(name: str) -> str:
+    """Where a static file is: another address once it is another file, so that no browser shows an old one."""
+    return f"/console/static/{name}?v={sha256(shipped.read('trimtab.console', f'static/{name}')).hexdigest()[:12]}"
+
+
 def day(seconds: float | None) -> str:
     """A moment to the minute, in UTC; "" of none."""
     return "" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
@@ -59,6 +67,7 @@ def grouped(number: float) -> str:
 
 
 _environment.filters |= {"day": day, "grouped": grouped}
+_environment.globals["address"] = address
 
 
 def lang_of(request: Request) -> str:
