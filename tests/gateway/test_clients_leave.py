@@ -95,6 +95,28 @@ def test_the_back_end_is_let_go_within_50_ms(phase: str, how: str) -> None:
     assert run(soonest(once)) < CANCELLED_S
 
 
+SAID: dict[str, tuple[str, bytes, int]] = {
+    "responses": ("responses", b'event: response.completed\ndata: {"type":"response.completed"}\n\n', 200),
+    "messages": ("messages", b'event: message_stop\ndata: {"type":"message_stop"}\n\n', 200),
+    "chat": ("chat/completions", b"data: [DONE]\n\n", 200),
+    "only in the text": ("responses", b'event: x\ndata: {"delta":"event: response.completed"}\n\n', 499),
+}
+
+
+@pytest.mark.parametrize(("path", "last", "status"), SAID.values(), ids=SAID.keys())
+def test_who_leaves_after_the_last_event_has_the_answer(path: str, last: bytes, status: int) -> None:
+    async def ask() -> None:
+        async with one([STREAM_HEAD + chunk(last)], protocols=("chat", "messages", "responses")) as (running, _):
+            client = await connected(running.port, request({"stream": True}, f"/v1/{path}", "Connection: keep-alive"))
+            got = b""
+            while last not in got:
+                got += await asyncio.get_running_loop().sock_recv(client, 1 << 16)
+            leave(client, "close")
+            await until(lambda: [r.status for r in running.records] == [status])
+
+    run(ask())
+
+
 Ends = list[list[Step]]
 LATER: dict[str, tuple[Ends, dict[str, object]]] = {
     "after a first one failed": ([[CLOSE], []], {}),

@@ -12,7 +12,7 @@ from trimtab.gateway import body as bodies
 from trimtab.gateway import errors
 from trimtab.gateway.admission import Key
 from trimtab.gateway.attempt import Attempt, wire
-from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated, names, next_number, renamed
+from trimtab.gateway.flow import Flow, Held, Plain, Renamed, Translated, has_said_all, names, next_number, renamed
 from trimtab.gateway.inbound import Inbound
 from trimtab.gateway.outbound import Outbound, Told
 from trimtab.gateway.paths import Served
@@ -277,7 +277,8 @@ class Exchange:
     # the client
 
     def client_lost(self) -> None:
-        self._status = 499
+        if not has_said_all(self._flow):
+            self._status = 499
         self._over(self._flow.usage() if self._flow is not None else None)
 
     def client_slow(self, slow: bool) -> None:

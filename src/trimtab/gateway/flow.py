@@ -91,6 +91,18 @@ def next_number(flow: Flow | None) -> int:
     return int(found[-1]) + 1 if found else 0
 
 
+_LAST_EVENT = re.compile(
+    rb"(?:^|\n)(?:event: ?(?:response\.completed|response\.incomplete|message_stop)\r?\n|data: ?\[DONE\])"
+)
+
+
+def has_said_all(flow: Flow | None) -> bool:
+    """Whether the last event of a stream has passed: a client may leave then (Codex does) and has its whole answer."""
+    if isinstance(flow, Renamed):
+        return has_said_all(flow.inner)
+    return isinstance(flow, StreamUsage | Translated) and _LAST_EVENT.search(flow.last) is not None
+
+
 @lru_cache(maxsize=1024)
 def names(there: str, here: str) -> Names:
     """Each way in which the back end may write its model's name, and what the caller gets in its place."""
