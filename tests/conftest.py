@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,16 +93,23 @@ def demo_model(test_cache: Path, cpu_engine: Engine) -> Path:
 @pytest.fixture(scope="session")
 def demo_server(cpu_engine: Engine, demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoServer]:
     """One vLLM server of the demo model, started without Trimtab, ended with its whole group."""
-    log = tmp_path_factory.mktemp("demo-server") / "vllm.log"
-    port, length = free_port(), 2048
-    argv = [*vllm_argv(cpu_engine), "serve", str(demo_model), "--served-model-name", "demo", "--enforce-eager"]
-    argv += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", str(length)]
+    log, length = tmp_path_factory.mktemp("demo-server") / "vllm.log", 2048
+    with serving(cpu_engine, demo_model, "demo", log, "--max-model-len", str(length)) as base_url:
+        yield DemoServer(base_url, log, "demo", length)
+
+
+@contextmanager
+def serving(engine: Engine, model: Path, name: str, log: Path, *words: str) -> Iterator[str]:
+    """A vLLM server that has answered; its URL up to and with `/v1`."""
+    port = free_port()
+    argv = [*vllm_argv(engine), "serve", str(model), "--served-model-name", name, "--enforce-eager"]
+    argv += ["--host", "127.0.0.1", "--port", str(port), *words]
     quiet = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
     quiet["VLLM_ENABLE_RESPONSES_API_STORE"] = "1"
     with log.open("wb") as out:
         child = subprocess.Popen(
             argv,
-            env={**os.environ, **cpu_engine.env, **quiet},
+            env={**os.environ, **engine.env, **quiet},
             stdout=out,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
@@ -110,7 +117,7 @@ def demo_server(cpu_engine: Engine, demo_model: Path, tmp_path_factory: pytest.T
         )
         try:
             _await_health(child, f"http://127.0.0.1:{port}/health", log)
-            yield DemoServer(f"http://127.0.0.1:{port}/v1", log, "demo", length)
+            yield f"http://127.0.0.1:{port}/v1"
         finally:
             _end(child)
 
