@@ -75,6 +75,27 @@ def test_a_trace_is_replayed() -> None:
     assert run(Knobs(), trace=trace).summary.finished == 2
 
 
+def test_the_warm_up_takes_no_request_of_a_trace_nor_of_what_was_asked_for() -> None:
+    trace = (Wanted(0, 0, 5, 0.0, text="Hello there"), Wanted(1, 40, 5, 0.05, conversation=1))
+    with serving(Knobs()) as fake:
+        found = measure(Plan(Target(fake.base_url), SHAPE, Load(warmup=2), trace=trace, bounds=BOUNDS))
+        texts = [b["messages"][0]["content"] for b in fake.seen.bodies if b.get("stream")]
+    assert [row.id for row in found.outcome.rows] == [0, 1]
+    assert len(set(texts)) == 4  # nothing that a prefix cache could know
+    assert not any(text.startswith("Hello") for text in texts[:2])
+    turns = run(Knobs(), Shape(read_lengths("40"), read_lengths("5"), turns=3), Load(2, requests=6, warmup=2))
+    assert turns.summary.finished == 6
+
+
+def test_ctrl_c_while_it_warms_up_ends_it_at_once() -> None:
+    with serving(Knobs(hang_streams=True)) as fake:
+        words = ["bench", fake.base_url, "--input", "40", "--output", "5", "--json"]
+        began = time.monotonic()
+        found = json.loads(interrupted(words, fake, 3))  # one that finds the server, then two that hang
+        assert time.monotonic() - began < 50  # between two chunks of an answer bench waits 60 s
+    assert (found["interrupted"], found["finished"]) == (True, 0)
+
+
 TROUBLE = {
     "500": (Knobs(fail_streams_above=1), {"error in the stream"}),
     "cut": (Knobs(cut_streams=True), {"stream cut", "connection lost"}),

@@ -90,6 +90,12 @@ def test_a_failed_check_is_1(tmp_path: Path) -> None:
         assert run(["compare", "--a", fake.base_url, prompts(tmp_path, regex="friend")]) == 0
 
 
+def test_of_few_pairs_nothing_is_concluded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with serving() as one, serving() as other:
+        assert run(["compare", "--a", one.base_url, "--b", other.base_url, prompts(tmp_path, 2)]) == 0
+    assert "2 pairs are too few to tell B from A: 5 are needed" in capsys.readouterr().out
+
+
 def test_ctrl_c_keeps_what_was_answered_and_marks_it(tmp_path: Path) -> None:
     with serving() as one, serving() as other:
         words = ["compare", "--a", one.base_url, "--b", other.base_url, prompts(tmp_path), "--repeats", "900", "--json"]

@@ -18,7 +18,7 @@ from trimtab.bench.load import Load, Shape, Wanted, draw
 from trimtab.bench.prompt import make_ruler
 from trimtab.bench.run import Outcome, Progress, Way, run
 from trimtab.bench.stats import Summary, Targets, summary
-from trimtab.bench.texts import Sized, write
+from trimtab.bench.texts import Sized, mark_of, write
 from trimtab.bench.wire import Bounds, address_of
 from trimtab.errors import UpstreamError, UsageError
 from trimtab.messages import msg
@@ -96,12 +96,12 @@ async def _measure(plan: Plan, progress: Progress | None) -> Measured:
 def _wanted(plan: Plan, server: Server) -> list[Wanted]:
     load = plan.load
     if plan.trace:
-        wanted = list(plan.trace)
+        wanted = [*_warm(plan), *plan.trace]
     else:
         count = load.requests
         if count is None:
             count = plan.prompts or max(64, round((load.duration_s or 1) * (load.rate or 1) * 1.5))
-        wanted = list(islice(draw(plan.shape, load, plan.seed), count + load.warmup))
+        wanted = list(islice(draw(plan.shape, load, plan.seed), count + load.warmup * plan.shape.turns))
     for one in wanted:
         total = one.input_tokens + one.output_tokens
         if server.context_tokens is not None and total > server.context_tokens:
@@ -112,6 +112,17 @@ def _wanted(plan: Plan, server: Server) -> list[Wanted]:
                          context=server.context_tokens),
             )  # fmt: skip
     return wanted
+
+
+def _warm(plan: Plan) -> list[Wanted]:
+    """Requests as a trace's first ones, before it begins: it loses none, and its prompts stay new to a prefix cache."""
+    count = len(plan.trace)
+    found = []
+    for number in range(plan.load.warmup):
+        like, id = plan.trace[number % count], count + number
+        text = f"{mark_of(plan.seed, id)} {like.text}" if like.text is not None else None
+        found.append(msgspec.structs.replace(like, id=id, at_s=None, conversation=-1 - number, text=text))
+    return found
 
 
 def _enough(requests: list[Sized], plan: Plan) -> list[Sized]:

@@ -176,12 +176,7 @@ async def _watched(
     looks: list[Look] = []
     watching = asyncio.create_task(_watch(gauge, looks)) if gauge is not None else None
     try:
-        warm, conversations = conversations[: load.warmup], conversations[load.warmup :]
-        await _all(state, [state.converse(c, None, counted=False) for c in warm])
-        state.restart()
-        first = conversations[0][0].wanted.at_s if conversations else None
-        begin = _closed(state, load, conversations) if first is None else _open(state, load, conversations)
-        interrupted = await unless(state.stop, begin)
+        interrupted = await unless(state.stop, _warm_up_and_ask(state, load, conversations))
         if gauge is not None and not interrupted:
             looks.append(await _look(gauge))  # a short run has a look at its end too
     finally:
@@ -190,6 +185,14 @@ async def _watched(
             with suppress(asyncio.CancelledError):
                 await watching
     return interrupted, looks
+
+
+async def _warm_up_and_ask(state: _Run, load: Load, conversations: Sequence[Sequence[Sized]]) -> None:
+    warm, counted = conversations[: load.warmup], conversations[load.warmup :]
+    await _all(state, [state.converse(c, None, counted=False) for c in warm])
+    state.restart()
+    first = counted[0][0].wanted.at_s if counted else None
+    await (_closed(state, load, counted) if first is None else _open(state, load, counted))
 
 
 async def _all(state: _Run, calls: Iterable[Any]) -> None:

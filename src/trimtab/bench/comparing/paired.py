@@ -11,7 +11,7 @@ import msgspec
 from trimtab.bench.stats import Estimate
 
 RESAMPLES = 2000
-_LEAST = 5  # pairs, for an interval
+LEAST = 5  # pairs, for an interval
 _EXACT = 30  # pairs, up to which all signs are counted
 
 
@@ -39,7 +39,7 @@ def paired(pairs: Sequence[tuple[float, float]], seed: int) -> Paired | None:
         return None
     b = sum(y for _, y in pairs) / count
     smaller = sum(y < x for x, y in pairs)
-    if count < _LEAST:
+    if count < LEAST:
         return Paired(count, a, b, Estimate(b / a - 1), smaller)
     source, found = random.Random(seed), []
     for _ in range(RESAMPLES):

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trimtab.bench.comparing.figures import Figures
-from trimtab.bench.comparing.paired import Paired
+from trimtab.bench.comparing.paired import LEAST, Paired
 from trimtab.bench.comparing.sides import Comparison, Side
 from trimtab.cli.format.bench import NOTES
 from trimtab.cli.format.json import dump
@@ -66,6 +66,8 @@ def verdict(found: Comparison, told: Figures) -> Message:
             if name in SHORT and one.differs
         ]
         line = msg("B and A take the same time within the noise of {n} pairs", n=told.pairs)
+        if told.pairs < LEAST:
+            line = msg("{n} pairs are too few to tell B from A: {least} are needed", n=told.pairs, least=LEAST)
         if differing:
             line = msg("B against A over {n} pairs: {changes}", n=told.pairs, changes=", ".join(differing))
     return msg("interrupted; of what was done until then: {line}", line=line) if found.interrupted else line
