@@ -164,11 +164,12 @@ def change(trial: Trial) -> Message:
 
 
 def measured(trial: Trial, objective: Objective) -> str:
-    """The mean of its rounds and half of their range."""
+    """The mean of its rounds and half of their range, where there are several."""
     values = [shown(objective, score(objective, one)) for one in trial.rounds]
     if not values:
         return "-"
-    return f"{figure(sum(values) / len(values))} ±{figure((max(values) - min(values)) / 2)}"
+    mean = figure(sum(values) / len(values))
+    return f"{mean} ±{figure((max(values) - min(values)) / 2)}" if len(values) > 1 else mean
 
 
 def verdict(trial: Trial, report: Report) -> Message:
