@@ -7,9 +7,13 @@ from html import escape
 import pytest
 
 from tests.console.browser import Browser
-from tests.console.conftest import XSS
+from tests.console.conftest import XSS, state_dir
 from tests.gateway.process import Gateway, until
 from trimtab.console.pages.listed import PAGES
+from trimtab.engine.registry import ServerRecord
+from trimtab.messages import msg
+from trimtab.supervisor.journal import Journal
+from trimtab.supervisor.registry import directory, write
 
 PATHS = [page.path for page in PAGES]
 CORPUS = [
@@ -182,3 +186,22 @@ def test_usage_by_day_model_and_key_and_as_csv(running: Gateway, browser: Browse
 def test_a_span_that_is_none_is_told(browser: Browser, days: str) -> None:
     answer = browser.get(f"/console/usage?days={days}")
     assert (answer.status, 'role="alert"' in answer.text, "<script>" in answer.text) == (400, True, False)
+
+
+def test_servers_and_incidents_are_shown_with_what_their_engines_said_as_text(
+    running: Gateway, browser: Browser
+) -> None:
+    record = ServerRecord(
+        name="fallen", state="crashed", pid=1, pid_started=0.0, host="127.0.0.1", port=9,
+        base_url="http://127.0.0.1:9/v1", models=(XSS,), created=1.0,
+    )  # fmt: skip
+    write(state_dir(running), record)
+    journal = Journal(directory(state_dir(running), "fallen"))
+    journal.append("state", state="starting", previous="installing", reason=msg("{why}", why="asked"))
+    journal.append("state", state="crashed", previous="starting", reason=msg("{why}", why=f"its log said {XSS}"))
+    journal.close()
+    page = browser.get("/console")
+    assert (escape(f"its log said {XSS}") in page.text, "<script>alert" in page.text) == (True, False)
+    found = json.loads(browser.get("/console?format=json").text)
+    assert [(s["name"], s["state"]) for s in found["servers"]] == [("fallen", "crashed")]
+    assert [(i["server"], i["cause"]) for i in found["incidents"]] == [("fallen", f"its log said {XSS}")]
