@@ -21,6 +21,14 @@ from trimtab.supervisor.states import State
 WRITTEN = [client for client in clients() if client.edits is not None]
 VARIABLES = ("TRIMTAB_API_KEY", "OPENAI_API_KEY")  # Cline knows the latter alone
 NAMES = pytest.mark.parametrize("client", WRITTEN, ids=lambda client: client.name)
+LENGTHLESS = ("client.json", "vscode")  # no length in the file, or two that together are it
+OWN_STORE = ("zed", "vscode")  # the key is kept beside the file
+
+
+def but(*names: str) -> pytest.MarkDecorator:
+    """All clients with a file, without those of which it cannot hold."""
+    chosen = [client for client in WRITTEN if client.name not in names]
+    return pytest.mark.parametrize("client", chosen, ids=lambda client: client.name)
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +49,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name in VARIABLES:
         monkeypatch.setenv(name, KEY)
+    monkeypatch.setenv("TRIMTAB_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)  # the only one that Aider reads
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -72,16 +82,16 @@ def test_written_checked_and_undone(
     assert run(["connect", client.name, "--url", f"{server}/v1", "--write"]) == 0
     text = "".join(data.decode() for data in everything(home).values())
     assert MODEL in text
-    assert str(CONTEXT) in text
+    assert str(CONTEXT) in text or client.name in LENGTHLESS
     assert KEY not in text
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in files(client, home))
-    assert check(client, server, capsys) == {}
+    assert set(check(client, server, capsys)) <= ({"CLT001"} if client.name == "vscode" else set())
     assert run(["connect", client.name, "--undo"]) == 0
     assert everything(home) == {}
     assert run(["connect", client.name, "--undo"]) == 2
 
 
-@NAMES
+@but(*OWN_STORE)
 def test_the_key_is_written_only_when_told(
     client: Client, home: Path, server: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +103,7 @@ def test_the_key_is_written_only_when_told(
     assert run(["connect", client.name, "--check", "--url", server, "--key", KEY]) == 0
 
 
-@NAMES
+@but("zed")  # sends nothing without a key
 def test_a_server_without_key_needs_no_variable(
     client: Client, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,7 +128,7 @@ def test_a_broken_file_is_named_and_left(
         assert set(everything(home).values()) == {bad}
 
 
-@NAMES
+@but("litellm", "vscode")  # further entries of theirs stay
 def test_another_model_and_another_server_are_told(
     client: Client, home: Path, server: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from trimtab.connect.checking import CODES
+from trimtab.connect.containers import from_container
 from trimtab.connect.registry import CLIENTS, client
 from trimtab.connect.values import Connection, Protocol
 
@@ -22,7 +23,7 @@ def test_a_client_is_whole(name: str) -> None:
     row = next(line for line in docs.splitlines() if line.startswith(f"| `{name}` |"))
     assert found.version in row
     assert f"\n## {name}\n" in docs
-    assert (found.edits is None) == (found.read is None)
+    assert found.edits is None or found.read is not None
     assert row.endswith(f"| {found.needed_tokens:,} |" if found.needed_tokens else "| |")
 
 
@@ -30,7 +31,7 @@ def test_a_client_is_whole(name: str) -> None:
 def test_a_snippet_names_the_three_things_and_never_the_key(name: str) -> None:
     found = client(name)
     text = found.snippet(TOLD)
-    assert found.base_url(TOLD) in text
+    assert found.base_url(TOLD) in text or from_container(found.base_url(TOLD)) in text
     assert found.with_v1 or TOLD.with_v1 not in text
     assert TOLD.model in text
     assert TOLD.key_env in text

@@ -120,7 +120,7 @@ def _model(found: Present, served: Served | None) -> Iterator[Trouble]:
         if id and known and id not in known:
             said = msg("the server knows no model {id}; it serves {known}", id=repr(id), known=", ".join(known[:5]))
             yield Trouble("CLT015", Severity.ERROR, said, found.place)
-    if not found.model:
+    if not found.model and not found.model_in_code:
         yield Trouble("CLT015", Severity.WARNING, msg("no model id is set"), found.place)
 
 

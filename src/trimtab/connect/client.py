@@ -59,7 +59,8 @@ class Trouble(msgspec.Struct, frozen=True):
 class Present(msgspec.Struct, frozen=True, kw_only=True):
     """What a client is set to now. `place` is the file that says so, or the environment; "" where nothing does.
 
-    `active` is False where our entry is there and another one is chosen. `context_tokens` as the configuration has it.
+    `model_in_code`: the model id stands in the user's own program, where it is not looked for. `active` is False where
+    our entry is there and another one is chosen. `context_tokens` as the configuration has it.
     """
 
     place: str = ""
@@ -69,6 +70,7 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     key_is: KeyIs = KeyIs.NONE
     key_variable: str = ""
     key: str = ""
+    model_in_code: bool = False
     active: bool = True
     context_tokens: int | None = None
     troubles: tuple[Trouble, ...] = ()

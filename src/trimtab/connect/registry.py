@@ -19,11 +19,30 @@ CLIENTS: dict[str, str] = {
     "qwen-code": "qwen_code",
     "cline": "cline",
     "continue": "continue_",
+    "client.json": "client_json",
+    "openai-node": "openai_node",
+    "anthropic-python": "anthropic_python",
+    "anthropic-node": "anthropic_node",
+    "langchain": "langchain",
+    "llamaindex": "llamaindex",
+    "litellm": "litellm",
+    "aider": "aider",
+    "zed": "zed",
+    "vscode": "vscode",
+    "open-webui": "open_webui",
+    "dify": "dify",
 }
+
+UNFIT = {
+    "gemini-cli": msg("Gemini CLI speaks Gemini's own protocol alone; it takes no OpenAI URL"),
+}
+"""Programs that cannot be set to such a server. Gemini CLI: read in npm @google/gemini-cli 0.61.0."""
 
 
 def client(name: str) -> Client:
     """The client of that name. UsageError naming the nearest, where there is none."""
+    if name in UNFIT:
+        raise UsageError(UNFIT[name], hint=msg("Qwen Code, which began as a copy of it, takes one."))
     if name not in CLIENTS:
         near = get_close_matches(name.lower(), CLIENTS, n=1)
         raise UsageError(

@@ -43,6 +43,7 @@ def _planned(edit: FileEdit) -> Planned:
     before = read_text(file)
     document = opened(edit.form, before or "", file)
     reversals: list[Reversal] = []
+    secrets = _secrets(edit.changes, document)
     for change in edit.changes:
         old = document.get(change.path)
         if old == change.value:
@@ -51,7 +52,7 @@ def _planned(edit: FileEdit) -> Planned:
         reversals.append(_reversal(change, old))
     after = document.text() if reversals else before or ""
     opened(edit.form, after, file)  # what cannot be read again is never written
-    return Planned(file, edit.form, before, after, tuple(reversals), _secrets(edit.changes))
+    return Planned(file, edit.form, before, after, tuple(reversals), secrets)
 
 
 def _reversal(change: Change, old: object) -> Reversal:
@@ -76,8 +77,10 @@ def _followed(file: Path) -> Path:
         ) from error
 
 
-def _secrets(changes: Sequence[Change]) -> tuple[str, ...]:
-    return tuple(c.value for c in changes if c.secret and isinstance(c.value, str) and c.value)
+def _secrets(changes: Sequence[Change], before: Document) -> tuple[str, ...]:
+    """The keys that are written, and those that stand there now."""
+    values = [value for c in changes if c.secret for value in (c.value, before.get(c.path))]
+    return tuple(value for value in values if isinstance(value, str) and value)
 
 
 def diff(plan: Planned, *, mask: bool = True) -> str:

@@ -27,10 +27,11 @@ class Node(msgspec.Struct):
 
 
 class Document:
-    """A JSON file whose root is an object; an empty file counts as an empty object."""
+    """A JSON file whose root is an object or a list; an empty file becomes the one that the first path needs."""
 
     def __init__(self, text: str) -> None:
-        self._text = text if _BLANK.fullmatch(text) is None else f"{text.rstrip()}\n{{}}\n".lstrip()
+        self._made = _BLANK.fullmatch(text) is not None
+        self._text = f"{text.rstrip()}\n{{}}\n".lstrip() if self._made else text
         self._root = _parsed(self._text)
 
     def get(self, path: Steps) -> object:
@@ -48,9 +49,10 @@ class Document:
             return
         holder, first = found[-1], rest[0]
         if holder.members is None or isinstance(holder.value, list) != isinstance(first, Item):
-            if holder.value is not None or len(found) == 1:
+            if holder.value is not None and not (self._made and len(found) == 1):
                 raise InTheWay(shown(path[: len(found) - 1]))
             self._replace(holder, _nested(rest, value))
+            self._made = False
             return
         self._insert(holder, first if isinstance(first, str) else None, _nested(rest, value, inside=True))
 
@@ -177,8 +179,8 @@ def _skipped(text: str, at: int) -> int:
 
 def _parsed(text: str) -> Node:
     start = _skipped(text, 1 if text.startswith("\ufeff") else 0)
-    if text[start : start + 1] != "{":
-        _refuse(text, start, "an object was expected")
+    if text[start : start + 1] not in ("{", "["):
+        _refuse(text, start, "an object or a list was expected")
     root = _value(text, start, 0)
     end = _skipped(text, root.end)
     if end != len(text):
