@@ -35,36 +35,12 @@ apps = false
 plugins = false
 remote_plugin = false
 """
-CONTINUE = """
-name: Trimtab
-version: 1.0.0
-schema: v1
-models:
-  - {name: small, provider: openai, model: $model, apiBase: $url/v1, apiKey: "$${{ secrets.TRIMTAB_API_KEY }}"}
-"""
 QWEN = {
     "privacy": {"usageStatisticsEnabled": False},
     "telemetry": {"enabled": False},
     "general": {"disableAutoUpdate": True},
 }
 OPENCODE = {"autoupdate": False, "share": "disabled"}
-CLINE = {
-    "version": 1,
-    "lastUsedProvider": "openai-compatible",
-    "modes": {},
-    "providers": {
-        "openai-compatible": {
-            "settings": {
-                "provider": "openai-compatible",
-                "apiKey": "$key",
-                "model": "$model",
-                "baseUrl": "$url/v1",
-            },
-            "updatedAt": "2026-01-01T00:00:00.000Z",
-            "tokenSource": "manual",
-        }
-    },
-}
 AIDER = """
 model: openai/$model
 check-update: false
@@ -119,18 +95,22 @@ ALL = (
         "/chat/completions",
         ("node/node_modules/.bin/cline", "--auto-approve", "false", PROMPT),
         {
-            ".cline/data/settings/providers.json": json.dumps(CLINE),
             ".cline/data/settings/global-settings.json": '{"telemetryOptOut": true, "autoUpdateEnabled": false}',
         },
-        {"CLINE_SESSION_BACKEND_MODE": "local"},  # no server of its own that outlives it
+        {"CLINE_SESSION_BACKEND_MODE": "local", "OPENAI_API_KEY": "$key"},  # no server of its own that outlives it
         tries="data.cline.bot",  # its feature flags
+        connects=True,
     ),
     Program(
         "continue",
         "/chat/completions",
         ("node/node_modules/.bin/cn", "-p", PROMPT),
-        {".continue/config.yaml": CONTINUE},
-        {"CONTINUE_METRICS_ENABLED": "0", "CONTINUE_CLI_ENABLE_TELEMETRY": "0", "CONTINUE_CLI_AUTO_UPDATED": "true"},
+        environ={
+            "CONTINUE_METRICS_ENABLED": "0",
+            "CONTINUE_CLI_ENABLE_TELEMETRY": "0",
+            "CONTINUE_CLI_AUTO_UPDATED": "true",
+        },
+        connects=True,
     ),
     Program(
         "aider",

@@ -37,6 +37,8 @@ def both(
     """The two runs go side by side."""
     program: Program = request.param
     made: Any = admin(front, "POST", "/admin/keys", {"label": program.name, "limits": {"models": [MODEL]}})
+    bearer = {"Authorization": f"Bearer {made['text']}"}
+    until(lambda: front.ask("GET", "/v1/models", headers=bearer)[0] == 200, "the key is known")
     home, url = tmp_path_factory.mktemp(program.name), f"http://127.0.0.1:{front.port}"
     with Outside.listening() as outside:
         runs = [
