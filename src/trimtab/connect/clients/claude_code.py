@@ -134,7 +134,7 @@ CLIENT = Client(
     read=read,
     snippet=snippet,
     notes=(msg("The key is printed by a command (apiKeyHelper), from the variable in the environment of claude."),),
-    prompt_tokens=20_000,
+    prompt_tokens=12_400,
     answer_tokens=4_000,
     needs_tools=True,
 )

@@ -134,7 +134,7 @@ CLIENT = Client(
         msg("Without a key in its file Cline reads OPENAI_API_KEY alone: export it where Cline runs, or --write-key."),
         msg("`cline auth`, as --print has it, writes the key into Cline's file."),
     ),
-    prompt_tokens=6_000,
+    prompt_tokens=5_700,
     answer_tokens=4_000,
     needs_tools=True,
 )

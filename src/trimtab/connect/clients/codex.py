@@ -122,7 +122,7 @@ CLIENT = Client(
         msg("Codex reads the key from the variable in every run: export it in your shell's profile."),
         msg('A stale block with wire_api = "chat" is mended wherever it stands, since Codex would not start.'),
     ),
-    prompt_tokens=10_000,
+    prompt_tokens=9_200,
     answer_tokens=4_000,
     needs_tools=True,
 )

@@ -82,7 +82,7 @@ CLIENT = Client(
     notes=(
         msg("cn finds the key in the environment; the editor's extension in the .env file of Continue's directory."),
     ),
-    prompt_tokens=2_000,
+    prompt_tokens=1_500,
     answer_tokens=4_000,
     needs_tools=True,
 )

@@ -100,7 +100,7 @@ CLIENT = Client(
     edits=edits,
     read=read,
     snippet=snippet,
-    prompt_tokens=8_000,
+    prompt_tokens=7_700,
     answer_tokens=4_000,
     needs_tools=True,
 )

@@ -78,7 +78,7 @@ CLIENT = Client(
     read=read,
     snippet=snippet,
     notes=(msg("The settings of a project (.qwen/settings.json) count before those of the user."),),
-    prompt_tokens=15_000,
+    prompt_tokens=14_300,
     answer_tokens=4_000,
     needs_tools=True,
 )
