@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socketserver
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,19 +31,6 @@ class Outside(socketserver.ThreadingTCPServer):
     def url(self) -> str:
         """What goes into HTTPS_PROXY."""
         return f"http://127.0.0.1:{self.server_address[1]}"
-
-    @classmethod
-    @contextmanager
-    def listening(cls) -> Iterator[Outside]:
-        """One that listens meanwhile."""
-        with cls() as server:
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-            thread.start()
-            try:
-                yield server
-            finally:
-                server.shutdown()
-                thread.join()
 
 
 class _Refuse(socketserver.StreamRequestHandler):

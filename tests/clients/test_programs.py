@@ -13,6 +13,7 @@ from tests.clients.conftest import MODEL, Outside, admin
 from tests.clients.programs import ALL, Program
 from tests.clients.running import Ran, Run
 from tests.clients.small_model import ANSWER
+from tests.fakes.listening import listening
 from tests.gateway.process import Gateway, until
 
 pytestmark = pytest.mark.vllm
@@ -40,7 +41,8 @@ def both(
     bearer = {"Authorization": f"Bearer {made['text']}"}
     until(lambda: front.ask("GET", "/v1/models", headers=bearer)[0] == 200, "the key is known")
     home, url = tmp_path_factory.mktemp(program.name), f"http://127.0.0.1:{front.port}"
-    with Outside.listening() as outside:
+    outside = Outside()
+    with listening(outside):
         runs = [
             Run(
                 program,

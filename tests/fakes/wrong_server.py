@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from tests.fakes.listening import listening
+
 TLS = Path(__file__).parents[1] / "fixtures" / "tls"
 """A self-signed certificate of localhost and its key, made for tests."""
 
@@ -66,14 +68,8 @@ def answering(answer: Answer, server: str = "test", *, tls: bool = False) -> Ite
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(TLS / "certificate.pem", TLS / "key.pem")
         httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with listening(httpd):
         yield f"{'https' if tls else 'http'}://127.0.0.1:{httpd.server_address[1]}"
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.fakes.listening import listening
+
 USAGE = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}
 
 
@@ -74,12 +76,8 @@ class _Handler(BaseHTTPRequestHandler):
 def back_end() -> Iterator[BackEnd]:
     """One that serves for a block."""
     server = BackEnd()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.go.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with listening(server):
+        try:
+            yield server
+        finally:
+            server.go.set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +11,7 @@ from pathlib import Path
 import openai
 import pytest
 
+from tests.fakes.listening import listening
 from tests.gateway.process import ADMIN, KEY, Gateway, gateway, until
 
 STREAM = (
@@ -86,14 +86,8 @@ class Replica(ThreadingHTTPServer):
 @contextmanager
 def replica(*ids: str) -> Iterator[Replica]:
     server = Replica(*ids)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+    with listening(server):
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,13 @@
 import os
 import signal
 import socket
-import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.fakes.listening import listening
 from tests.gateway.fake_back_end import back_end
 from tests.gateway.process import gateway, until
 
@@ -30,19 +30,12 @@ def test_a_request_becomes_a_span_of_the_client_s_trace(tmp_path: Path) -> None:
             """Says nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
     config = "local: false\nback_ends:\n  b: {{url: {}}}\nmodels:\n  m: {{targets: [{{back_end: b}}]}}\notlp: {}\n"
-    try:
-        with back_end() as behind:
-            text = config.format(behind.url, f"http://127.0.0.1:{server.server_address[1]}")
-            with gateway(tmp_path, text) as running:
-                running.ask("POST", "/v1/chat/completions", CHAT, {"traceparent": f"00-{TRACE}-{SPAN}-01"})
-                until(lambda: seen != [], "a span")
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with listening(server), back_end() as behind:
+        text = config.format(behind.url, f"http://127.0.0.1:{server.server_address[1]}")
+        with gateway(tmp_path, text) as running:
+            running.ask("POST", "/v1/chat/completions", CHAT, {"traceparent": f"00-{TRACE}-{SPAN}-01"})
+            until(lambda: seen != [], "a span")
     path, body = seen[0]
     (span,) = ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0].spans
     told = {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
